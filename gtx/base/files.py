@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -137,14 +137,12 @@ def _claimed(folder: Path) -> set[str]:
         return set()
     except (OSError, ValueError):
         names = None
-    if not isinstance(names, list) or not all(map(_is_name, names)):
+    directly = isinstance(names, list) and all(
+        isinstance(name, str) and name not in ("", "..") and Path(name).name == name for name in names
+    )
+    if not directly:  # such a name must not lead out of the folder
         raise InputError(f"{folder / CLAIMS}, the record of what gtx wrote there, is damaged: choose another --out")
     return set(names)
-
-
-def _is_name(name: Any) -> bool:
-    """Return True for the name of an entry directly inside a folder."""
-    return isinstance(name, str) and name not in ("", "..") and Path(name).name == name
 
 
 def read_plain(file: Path) -> Any:
@@ -169,7 +167,7 @@ def check_same(there: Any, now: dict[str, Any], what: str, anew: str = "--overwr
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """List the first entries in which two configurations differ, each as `settings.lr (0.01 there, 0.02 now)`."""
-    there, now = dict(_flat(old)), dict(_flat(new))
+    there, now = dict(flat(old)), dict(flat(new))
     names = [name for name in sorted(there.keys() | now.keys()) if not _agree(there, now, name)]
     texts = [f"{name} ({_shown(there, name)} there, {_shown(now, name)} now)" for name in names[:MOST_DIFFERENCES]]
     if len(names) > MOST_DIFFERENCES:
@@ -185,10 +183,11 @@ def _agree(old: dict[str, Any], new: dict[str, Any], name: str) -> bool:
     return value is None or value is False or value in ("none", [])
 
 
-def _flat(tree: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+def flat(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield nested settings by their paths: `model.channels`, 128."""
     for name, value in tree.items():
-        if isinstance(value, dict) and value:
-            yield from _flat(value, f"{above}{name}.")
+        if isinstance(value, Mapping) and value:
+            yield from flat(value, f"{above}{name}.")
         else:
             yield f"{above}{name}", value
 

@@ -55,7 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     # PyG's import calls torch.jit.script; from torch 2.14 on that is a warning to users, who can do nothing about it
     warnings.filterwarnings("ignore", r".torch\.jit\.script. is deprecated", FutureWarning)
-    _share_cores()
+    # GNU OpenMP's threads wait 300,000 turns for each other before they sleep: on an idle machine little quicker
+    # than 3,000, on a busy one we have seen it slow training a hundredfold; torch reads this at its import
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "3000")
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure") and stream.errors == "strict":
             stream.reconfigure(errors="replace")  # a terminal that knows only ASCII shows other characters as ?
@@ -71,8 +74,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except (KeyboardInterrupt, Terminated) as end:
         word, status = ("terminated", end.status) if isinstance(end, Terminated) else ("interrupted", 130)
-        if _prints():
-            print(f"\ngtx: {word}{resumable}", file=sys.stderr)
+        if "pytorch_lightning" in sys.modules:
+            from gtx.training.processes import is_main_process
+
+            if not is_main_process():  # of several that train together, one prints
+                return status
+        print(f"\ngtx: {word}{resumable}", file=sys.stderr)
         return status
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -82,25 +89,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             resumable = ""
         say(f"gtx: {error.filename or 'writing'}: {error.strerror or error}{resumable}", sys.stderr)
         return 2
-
-
-def _prints() -> bool:
-    """Return True for the only process of a command, or the first of several that train together."""
-    if "pytorch_lightning" not in sys.modules:
-        return True
-    from gtx.training.processes import is_main_process
-
-    return is_main_process()
-
-
-def _share_cores() -> None:
-    """Let torch's threads sleep instead of spin while they wait; to be called before torch is imported.
-
-    GNU OpenMP's threads wait 300,000 turns for each other before they sleep: on an idle machine that is little quicker
-    than 3,000, on a busy one we have seen it slow training a hundredfold.
-    """
-    if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", "3000")
 
 
 @contextmanager

@@ -252,11 +252,10 @@ class TracedKernel(nn.Module):
     def __init__(self, kernel: KernelRidge) -> None:
         super().__init__()
         self.labels = kernel.labels
-        references = kernel.references
         for name in ("kind_label", "kind", "count"):
             self.register_buffer(name, getattr(kernel, name))
-        self.register_buffer("owner", references.owner)
-        self.register_buffer("sizes", references.sizes.double())
+        self.register_buffer("owner", torch.repeat_interleave(kernel.ptr.diff()))
+        self.register_buffer("sizes", torch.from_numpy(kernel.references.sum(1)).double())
         self.register_buffer("dual", kernel.dual.double())
         self.register_buffer("offset", kernel.offset.double())
         self.descriptors = None if kernel.descriptors is None else TracedMatern(kernel.descriptors)

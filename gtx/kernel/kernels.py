@@ -4,84 +4,47 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
+import numpy as np
 import torch
+from scipy import sparse
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from gtx.base.errors import InputError
 from gtx.base.loops import compiled_loop
-from gtx.graph.packing import offsets
 from gtx.graph.sides import UNCHANGED, label_environments
 from gtx.nn.features import ClippedStandardScaler, TrainingMolecules
 
 # --- Counts of substructures in molecules, and their intersections.
 
 
-@dataclass(frozen=True)
-class SubstructureCounts:
-    """Sparse table of how often each kind of circular substructure occurs in each of B molecules; E counts are above 0.
+class SubstructureCounts(NamedTuple):
+    """How often each kind of circular substructure occurs in each of B molecules.
 
     Attributes:
-        ptr: offsets of the molecules, int64 `[B + 1]`; molecule b has the entries `ptr[b]` to `ptr[b + 1]`.
-        kind: kind of substructure of each entry, int64 `[E]`, ascending within a molecule.
-        count: number of occurrences of each entry, int64 `[E]`, 1 or more.
+        kinds: label of each of the V kinds, int64 `[V]`, ascending.
+        table: counts, sparse int32 `[B, V]`.
     """
 
-    ptr: Tensor
-    kind: Tensor
-    count: Tensor
+    kinds: np.ndarray
+    table: sparse.csr_array
 
-    @classmethod
-    def from_labels(cls, labels: Tensor, owner: Tensor, molecules: int) -> SubstructureCounts:
-        """Count the labels, int64 `[n]`, of each molecule; `owner` is the molecule of each label, int64 `[n]`."""
-        order = labels.argsort()
-        order = order[owner[order].argsort(stable=True)]
-        owner, kind = owner[order], labels[order]
-        new = torch.ones_like(kind, dtype=torch.bool)
-        new[1:] = (kind[1:] != kind[:-1]) | (owner[1:] != owner[:-1])
-        first = new.nonzero().flatten()
-        count = torch.cat([first, first.new_full((1,), len(kind))]).diff()
-        return cls(offsets(torch.bincount(owner[first], minlength=molecules)), kind[first], count)
+    def restrict(self, kinds: np.ndarray) -> sparse.csr_array:
+        """Count other kinds, int64 `[K]`, ascending: int32 `[B, K]`, sparse."""
+        place = np.searchsorted(kinds, self.kinds)
+        known = place < len(kinds)
+        known[known] = kinds[place[known]] == self.kinds[known]
+        kept = known[self.table.indices]
+        ptr = np.concatenate([[0], kept.cumsum()])[self.table.indptr]
+        arrays = self.table.data[kept], place[self.table.indices[kept]], ptr
+        return sparse.csr_array(arrays, shape=(self.table.shape[0], len(kinds)))
 
-    def __len__(self) -> int:
-        return len(self.ptr) - 1
-
-    @property
-    def owner(self) -> Tensor:
-        """Molecule of each entry, int64 `[E]`."""
-        return torch.repeat_interleave(self.ptr.diff())
-
-    @property
-    def sizes(self) -> Tensor:
-        """Sum of the counts of each molecule, int64 `[B]`."""
-        return torch.zeros_like(self.ptr[1:]).index_add_(0, self.owner, self.count)
-
-    def restrict(self, kinds: Tensor) -> SubstructureCounts:
-        """Keep the entries whose kind is one of `kinds`, int64 `[V]`, ascending, and replace a kind by its position."""
-        place = torch.searchsorted(kinds, self.kind).clamp(max=max(len(kinds) - 1, 0))
-        same = kinds[place] == self.kind if len(kinds) else torch.zeros_like(self.kind, dtype=torch.bool)
-        kept = torch.zeros_like(self.ptr[1:]).index_add_(0, self.owner, same.long())
-        return SubstructureCounts(offsets(kept), place[same], self.count[same])
-
-    def subset(self, rows: Tensor) -> SubstructureCounts:
-        """Select the molecules with indices `rows`, int64 `[b]`, in the order of `rows`."""
-        lengths = self.ptr.diff()[rows]
-        ptr = offsets(lengths)
-        entry = torch.arange(int(ptr[-1]), device=rows.device) - torch.repeat_interleave(
-            ptr[:-1] - self.ptr[rows], lengths
-        )
-        return SubstructureCounts(ptr, self.kind[entry], self.count[entry])
-
-    def inverted(self, kinds: int) -> SubstructureCounts:
-        """Return the inverted index: for each of so many kinds the molecules that have it, ascending, as `kind`."""
-        order = self.kind.argsort(stable=True)
-        return SubstructureCounts(
-            offsets(torch.bincount(self.kind, minlength=kinds)), self.owner[order], self.count[order]
-        )
+    def subset(self, rows: Any) -> SubstructureCounts:
+        """Select molecules by an index."""
+        return SubstructureCounts(self.kinds, self.table[rows])
 
 
 @compiled_loop
@@ -95,17 +58,16 @@ def add_intersections(ptr, kind, count, inverted_ptr, inverted_row, inverted_cou
                 row[inverted_row[p]] += min(c, inverted_count[p])
 
 
-def intersections(counts: SubstructureCounts, inverted: SubstructureCounts, rows: int) -> Tensor:
+def intersections(counts: sparse.csr_array, references: sparse.csc_array) -> np.ndarray:
     r"""Compute the size of the intersection of molecules with others: \(\sum_k \min(a_k, b_k)\), float64 `[B, rows]`.
 
-    The loops meet only kinds that both molecules have, so the work grows with the entries that match. `inverted` is
-    `SubstructureCounts.inverted` of the others, which are `rows`; every kind is below its length. They run on the CPU,
-    on whatever device the counts are.
+    Both tables, `[B, K]` and `[rows, K]`, count the same kinds. The loops meet only kinds that both molecules have, so
+    the work grows with the entries that match.
     """
-    common = torch.zeros(len(counts), rows, dtype=torch.float64)
-    arrays = (part.cpu().numpy() for one in (counts, inverted) for part in (one.ptr, one.kind, one.count))
-    add_intersections(*arrays, common.numpy())
-    return common.to(counts.ptr.device)
+    common = np.zeros((counts.shape[0], references.shape[0]))
+    arrays = (part for table in (counts, references) for part in (table.indptr, table.indices, table.data))
+    add_intersections(*arrays, common)
+    return common
 
 
 # --- The Tanimoto kernel of substructures.
@@ -132,8 +94,8 @@ class TanimotoKernel(nn.Module):
 
     Attributes:
         kind_label: label of each kind of substructure, int64 `[kinds]`, ascending.
-        ptr, kind, count: counts of the reference molecules as in `SubstructureCounts`; a kind is a position in
-            `kind_label`.
+        ptr, kind, count: sparse table of the counts of the reference molecules; molecule i has the entries `ptr[i]` to
+            `ptr[i + 1]`, each a position in `kind_label` and how often that kind occurs.
         row: index of each reference molecule among the training molecules, int64 `[rows]`.
     """
 
@@ -186,22 +148,19 @@ class TanimotoKernel(nn.Module):
 
     def set_counts(self, counts: SubstructureCounts, rows: Tensor) -> None:
         """Set the references to these counts; `rows` are their indices among the training molecules."""
-        kinds, kind = counts.kind.unique(return_inverse=True)
-        self.register_buffer("kind_label", kinds)
-        self.register_buffer("ptr", counts.ptr)
-        self.register_buffer("kind", kind.int())
-        self.register_buffer("count", counts.count.short())
+        kinds, kind = np.unique(counts.table.indices, return_inverse=True)
+        self.register_buffer("kind_label", torch.from_numpy(counts.kinds[kinds]))
+        self.register_buffer("ptr", torch.from_numpy(counts.table.indptr).long())
+        self.register_buffer("kind", torch.from_numpy(kind).int())
+        self.register_buffer("count", torch.from_numpy(counts.table.data).short())
         self.register_buffer("row", rows)
         self.check()
 
     def count_substructures(self, molecules: TrainingMolecules, rows: Tensor) -> SubstructureCounts:
         """Count the substructures of the molecules `rows`, as `counts` does those of a batch."""
         parts = [self.counts(molecules.batch(some)) for some in rows.split(CHUNK)]
-        return SubstructureCounts(
-            offsets(torch.cat([part.ptr.diff() for part in parts])),
-            torch.cat([part.kind for part in parts]),
-            torch.cat([part.count for part in parts]),
-        )
+        kinds = np.unique(np.concatenate([part.kinds for part in parts]))
+        return SubstructureCounts(kinds, sparse.vstack([part.restrict(kinds) for part in parts], format="csr"))
 
     # comparison
 
@@ -212,13 +171,19 @@ class TanimotoKernel(nn.Module):
         if any("sides" in one for one in self.labels):
             counted = labels != UNCHANGED
             labels, owner = labels[counted], owner[counted]
-        counts = SubstructureCounts.from_labels(labels.flatten(), owner.flatten(), batch.num_graphs)
-        return SubstructureCounts(counts.ptr, counts.kind, counts.count.clamp(max=LARGEST_COUNT))
+        kinds, column = np.unique(labels.flatten().cpu().numpy(), return_inverse=True)
+        places, shape = (owner.flatten().cpu().numpy(), column), (batch.num_graphs, len(kinds))
+        table = sparse.coo_array(
+            (np.ones(len(column), np.int32), places), shape=shape
+        ).tocsr()  # equal places are summed
+        table.data = table.data.clip(max=LARGEST_COUNT)
+        return SubstructureCounts(kinds, table)
 
     @property
-    def references(self) -> SubstructureCounts:
-        """Counts of the references; a kind is a position in `kind_label`."""
-        return SubstructureCounts(self.ptr, self.kind.long(), self.count.long())
+    def references(self) -> sparse.csr_array:
+        """Counts of the references, int32 `[rows, kinds]`, sparse."""
+        arrays = (self.count.int().cpu().numpy(), self.kind.cpu().numpy(), self.ptr.cpu().numpy())
+        return sparse.csr_array(arrays, shape=(len(self.row), len(self.kind_label)))
 
     def similarity(self, batch: Batch) -> Tensor:
         """Compute the kernel between the molecules of a batch and the reference molecules, float64 `[B, rows]`, from 0
@@ -227,23 +192,22 @@ class TanimotoKernel(nn.Module):
         return self._similarity(self.counts(batch))
 
     @cached_property
-    def _inverted_index(self) -> tuple[SubstructureCounts, Tensor]:
-        """The references by kind, in int32 for compiled loops, and the sum of each reference's counts."""
-        inverted = self.references.inverted(len(self.kind_label))
-        return SubstructureCounts(inverted.ptr, inverted.kind.int(), inverted.count.int()), self.references.sizes
+    def _inverted_index(self) -> tuple[sparse.csc_array, np.ndarray]:
+        """The references by kind, and the sum of each reference's counts."""
+        return self.references.tocsc(), self.references.sum(1)
 
     def _similarity(self, counts: SubstructureCounts) -> Tensor:
-        return self._compare(counts.restrict(self.kind_label), counts.sizes)
+        return self._compare(counts.restrict(self.kind_label.cpu().numpy()), counts.table.sum(1))
 
-    def _compare(self, counts: SubstructureCounts, sizes: Tensor) -> Tensor:
+    def _compare(self, table: sparse.csr_array, sizes: np.ndarray) -> Tensor:
         """Compare molecules of these sizes and counts of the references' kinds with the references."""
         inverted, others = self._inverted_index
-        common = intersections(counts, inverted, len(others))
-        return common / (sizes[:, None] + others - common)
+        common = intersections(table, inverted)
+        return torch.from_numpy(common / (sizes[:, None] + others - common)).to(self.kind_label.device)
 
     def compare_references(self) -> Tensor:
         """Compute the Gram matrix of the references, `[rows, rows]`."""
-        return self._compare(self.references, self.references.sizes)
+        return self._compare(self.references, self._inverted_index[1])
 
     def nearest(self, batch: Batch, count: int = 3) -> tuple[Tensor, Tensor]:
         """Find the reference molecules that are most similar to each molecule of a batch.

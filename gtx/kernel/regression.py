@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch
@@ -234,7 +235,7 @@ class KernelRidge(TanimotoKernel):
         """Learn from n molecules with `features` `[n, D]` each and `y` `[n, C]`; `row` numbers these molecules."""
         exact = len(y) <= MOST_EXACT and cost(y) <= MOST_COST
         chosen = draw(len(y), len(y) if exact else min(INDUCING, rows_of_equal_cost(2 * INDUCING, y)))
-        self.set_counts(counts.subset(chosen), chosen)
+        self.set_counts(counts.subset(chosen.numpy()), chosen)
         for name, part in self.feature_kernels.items():
             part.set_references(features[name][chosen])
         kernel = torch.cat([*self._kernels(counts, features)])
@@ -259,7 +260,8 @@ class KernelRidge(TanimotoKernel):
 
     def _kernels(self, counts: SubstructureCounts, features: Mapping[str, Tensor]) -> Iterator[Tensor]:
         """Yield the kernel for some molecules at a time, `[CHUNK, rows]`, to bound the memory."""
-        for rows in torch.arange(len(counts), device=counts.ptr.device).split(CHUNK):
+        for start in range(0, counts.table.shape[0], CHUNK):
+            rows = slice(start, start + CHUNK)
             some = {name: values[rows] for name, values in features.items()}
             yield self._blend(self._similarity(counts.subset(rows)), some)
 
@@ -314,14 +316,15 @@ class KernelRidge(TanimotoKernel):
         the atoms of an occurrence (within r bonds of its centre). The denominator contains all substructures of the
         molecule. A contribution is therefore not the change of the prediction if the substructure is removed.
         """
-        counts, dual = self.counts(molecule), self.dual.double()
-        (inverted, sizes), matched = self._inverted_index, counts.restrict(self.kind_label)
-        entry = torch.isin(counts.kind, self.kind_label).nonzero().flatten()
-        met = inverted.subset(matched.kind)
-        row, least = met.kind.long(), torch.minimum(met.count.long(), matched.count[met.owner]).double()
-        union = counts.sizes + sizes - torch.zeros(len(sizes)).double().index_add_(0, row, least)
-        of_kind = dual.new_zeros(len(counts.kind), dual.shape[1])
-        of_kind.index_add_(0, entry[met.owner], dual[row] * (least / union[row])[:, None])
+        (kinds, table), dual = self.counts(molecule), self.dual.double()
+        references, count = self.kind_label.cpu().numpy(), table.data  # of one molecule, every kind has an entry
+        known = np.isin(kinds, references)
+        shared, sizes = self._inverted_index[0][:, np.searchsorted(references, kinds[known])], self._inverted_index[1]
+        shared.data = np.minimum(shared.data, np.repeat(count[known], np.diff(shared.indptr)))
+        union = count.sum() + sizes - shared.sum(1)
+        of_kind = dual.new_zeros(len(kinds), dual.shape[1])
+        of_kind[torch.from_numpy(known)] = torch.from_numpy(shared.T @ (dual.numpy() / union[:, None]))
+        kind, occurrences = torch.from_numpy(kinds), torch.from_numpy(count)
         brought = self._blend(torch.zeros(1, len(dual), dtype=torch.float64), self._features(molecule)) @ dual
         rest = math.prod(1 - float(part.share) for part in self.feature_kernels.values())
         atoms = dual.new_zeros(molecule.num_nodes, dual.shape[1])
@@ -330,9 +333,9 @@ class KernelRidge(TanimotoKernel):
         for environments in label_environments(molecule, self.labels):
             within = torch.eye(molecule.num_nodes, dtype=torch.float64)
             for labels in environments:
-                place = torch.searchsorted(counts.kind, labels).clamp(max=len(counts.kind) - 1)
-                counted = (counts.kind[place] == labels)[:, None]
-                part = rest * counted * of_kind[place] / counts.count[place, None]
+                place = torch.searchsorted(kind, labels).clamp(max=len(kind) - 1)
+                counted = (kind[place] == labels)[:, None]
+                part = rest * counted * of_kind[place] / occurrences[place, None]
                 atoms += within.T @ (part / within.sum(1, keepdim=True))
                 within = (within @ bonds > 0).double()
         return atoms, brought[0]

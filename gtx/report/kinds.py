@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -71,17 +71,6 @@ def count(number: int, noun: str) -> str:
 def sentence(text: str) -> str:
     """With a capital letter and a full stop, as a user's text may lack them."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?', '!')) else '.'}"
-
-
-def flat(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    """Nested settings as lines: `model.channels`, `128`."""
-    for name, value in tree.items():
-        if isinstance(value, Mapping) and value:
-            yield from flat(value, f"{above}{name}.")
-        elif isinstance(value, float):
-            yield f"{above}{name}", f"{value:.6g}"
-        else:
-            yield f"{above}{name}", ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 # --- How a report speaks of each kind of target: measured values, predictions and errors as a reader sees them.

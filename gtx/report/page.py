@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from gtx.base.files import write_text
+from gtx.base.files import flat, write_text
 from gtx.report.context import NumericReport, RunReport
 from gtx.report.gallery import Gallery
-from gtx.report.kinds import TITLES, count, flat, in_unit, number, score, sentence, signed, titles
+from gtx.report.kinds import TITLES, count, in_unit, number, score, sentence, signed, titles
 from gtx.report.panels import (
     LOSS,
     MOST_PICTURED,
@@ -73,12 +73,18 @@ def render(
         parts=report.parts,
         judged=report.parts[report.judged],
         missing=gallery.notes(),
-        settings=list(flat(report.settings)),
+        settings=[(name, _setting(value)) for name, value in flat(report.settings)],
         **{"molecules": {}, **more},
     )
     path = Path(path)
     write_text(path, html)
     return [f"{path.name}: {note}" for note in gallery.notes()]
+
+
+def _setting(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def write_report(path: str | os.PathLike[str], report: NumericReport) -> list[str]:

@@ -82,7 +82,11 @@ class TargetPredictions:
             return {} if values is None else {part: values[index, t] for part, index in rows.items()}
 
         name, numeric = report.targets[t], not report.task.discrete
-        low, high = _limits(report, t)
+        low, high = report.low, report.high
+        if low is not None and high is not None:  # an interval that is empty or infinite cannot be drawn
+            centre, width = report.prediction[:, t], high[:, t] - low[:, t]
+            if not ((low[:, t] < centre) & (centre < high[:, t]) & np.isfinite(width)).all():
+                low = high = None
         return cls(
             name=name,
             y=columns(report.y),
@@ -97,15 +101,6 @@ class TargetPredictions:
             coverage=getattr(report.task, "coverage", LEVEL),
             keys={part: [f"{row}.{t}" for row in index] for part, index in rows.items() if report.level == "molecule"},
         )
-
-
-def _limits(report: NumericReport, t: int) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Return the limits of all intervals; None without, or where an interval of the target is empty or infinite."""
-    if report.low is None or report.high is None:
-        return None, None
-    low, prediction, high = report.low[:, t], report.prediction[:, t], report.high[:, t]
-    ordered = (low < prediction).all() and (prediction < high).all() and np.isfinite(high - low).all()
-    return (report.low, report.high) if ordered else (None, None)
 
 
 def target_panels(gallery: Gallery, report: NumericReport, t: int) -> None:
@@ -133,7 +128,13 @@ def target_panels(gallery: Gallery, report: NumericReport, t: int) -> None:
     else:
         leading = next(metric for metric in report.task.metrics.values() if metric.lower)
         quantity = leading.title + (in_unit(target.unit) if leading.in_units else "")
-        value_panels(gallery, target)
+        for part in target.y:
+            parity(gallery, target, part)
+        error_histogram(gallery, target)
+        if target.low and len(target.y) == 2:
+            coverage(gallery, target)
+        if target.std:
+            spread_reliability(gallery, target)
         if near is not None:
             if near.low:
                 coverage_by_similarity(gallery, near, judged, similarity)
@@ -148,17 +149,6 @@ def target_panels(gallery: Gallery, report: NumericReport, t: int) -> None:
     }
     if any(error is not None for bands in errors.values() for _, error in bands.values()):
         by_band(gallery, errors, name, quantity)
-
-
-def value_panels(gallery: Gallery, target: TargetPredictions) -> None:
-    """Draw numbers: parity, errors, coverage of intervals, calibration of standard deviations."""
-    for part in target.y:
-        parity(gallery, target, part)
-    error_histogram(gallery, target)
-    if target.low and len(target.y) == 2:
-        coverage(gallery, target)
-    if target.std:
-        spread_reliability(gallery, target)
 
 
 def parity(gallery: Gallery, target: TargetPredictions, part: str) -> None:

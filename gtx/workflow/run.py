@@ -220,13 +220,26 @@ class Run:
     def remarks(self) -> list[str]:
         """Return notes on the data and the start model, a line each; the row log gets what cannot be scored."""
         dataset = self.molecules
-        _log_unscorable(dataset, self.task)
+        for rows in dataset.split.values():
+            for molecule, reason in self.task.unscorable(dataset.store.subset(rows)).items():
+                file, row = dataset.place(rows[molecule])
+                (target,) = self.task.targets
+                file.row_log.warn(row.number, target, row.cells[find_column(file.columns, target)], reason)
         notes = data_lines(dataset) + self.task.answers.notes() + fold_lines(dataset, self.settings)
         return notes if self.fine_tuning is None else notes + self.fine_tuning.notes(dataset, self.task, self.spec)
 
     def earlier_result(self) -> RunResult | None:
         """Return the result of a finished run; None if it is not finished, or its `metrics.json` is damaged."""
-        metrics = run_in_main_process(self._metrics)
+
+        def read() -> dict[str, Any] | None:
+            scores = read_plain(self.folder.path / "metrics.json") if self.folder.finished else None
+            try:
+                check(scores, METRICS)
+            except InputError:
+                return None
+            return scores
+
+        metrics = run_in_main_process(read)
         if metrics is None:
             return None
         return RunResult(self.folder.path, self.task, metrics, units=self.units, was_finished=True)
@@ -363,15 +376,6 @@ class Run:
         smiles, numbers = self.molecules.smiles, map(self.molecules.row_number, index)
         return TrainingRows.sample([smiles[i] for i in index], list(numbers), values)
 
-    def _metrics(self) -> dict[str, Any] | None:
-        """Read the scores of a finished run; None if it is not, or `metrics.json` is damaged."""
-        scores = read_plain(self.folder.path / "metrics.json") if self.folder.finished else None
-        try:
-            check(scores, METRICS)
-        except InputError:
-            return None
-        return scores
-
 
 def _read(data: DataSettings, out: Path, overwrite: bool, progress: bool) -> Dataset:
     """Read the table into the cache of the folder; the main process claims the names of the files that a run writes."""
@@ -387,15 +391,6 @@ def _read(data: DataSettings, out: Path, overwrite: bool, progress: bool) -> Dat
         for name in (*OUTPUTS, *further_names(dataset)):
             refuse_input_as_output(out / name, data.data, data.val, data.test)
     return dataset
-
-
-def _log_unscorable(dataset: Dataset, task: Task) -> None:
-    """Enter targets that cannot be scored in the row log, with the reason."""
-    for rows in dataset.split.values():
-        for molecule, reason in task.unscorable(dataset.store.subset(rows)).items():
-            file, row = dataset.place(rows[molecule])
-            (target,) = task.targets
-            file.row_log.warn(row.number, target, row.cells[find_column(file.columns, target)], reason)
 
 
 def _build(spec: dict[str, Any]) -> nn.Module:
