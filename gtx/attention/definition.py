@@ -195,11 +195,11 @@ def attend_pairs(
     """
 
     def buckets(pairs: Tensor | None) -> Sequence[Tensor | None]:
-        return [None] * len(packed.shapes) if pairs is None else packed.cut_pairs(packed.pairs.pack(pairs))
+        return [None] * len(packed.shapes) if pairs is None else packed.split_pairs(pairs)
 
     packed = graph.packed
-    queries = packed.cut_nodes(packed.nodes.pack(query))  # [b, r, H, C]
-    keys, values = (packed.cut_senders(packed.senders.pack(x)) for x in (key, value))  # [b, s, H, C]
+    queries = packed.split_nodes(query)  # [b, r, H, C]
+    keys, values = packed.split_senders(key), packed.split_senders(value)  # [b, s, H, C]
     at_once = _matrix_form(rule, return_states) or torch.compiler.is_compiling()  # which unrolls loops
     parts: list[tuple[Tensor, ...]] = []
     features, biases = buckets(rule.edges.features), buckets(rule.edges.whole_bias)
@@ -215,14 +215,10 @@ def attend_pairs(
             done.append(attend_receivers(q[:, at], k, v, block, into.block(at), return_states))
         parts.append(tuple(torch.cat(x, 1) for x in zip(*done, strict=True)))
     out, weights, states = zip(*parts, strict=True)
-
-    def unpack(pairs: tuple[Tensor, ...]) -> Tensor:
-        return packed.pairs.unpack(torch.cat([p.flatten(0, 2) for p in pairs]))
-
     return AttentionResult(
-        packed.nodes.unpack(torch.cat([o.flatten(0, 1) for o in out])),
-        unpack(weights) if return_weights else None,
-        unpack(states) if return_states else None,
+        packed.join_nodes(out),
+        packed.join_pairs(weights) if return_weights else None,
+        packed.join_pairs(states) if return_states else None,
     )
 
 
@@ -284,7 +280,6 @@ def _receivers(graph: CompleteGraph) -> list[CompleteGraphAggregator]:
     packed = graph.packed
     if graph.mask is None:
         none = torch.zeros(graph.num_senders, 1, dtype=torch.bool, device=graph.ptr.device)
-        holes = packed.cut_senders(packed.senders.pack(none, True))
+        holes = packed.split_senders(none, True)
         return [CompleteGraphAggregator(hole[:, None], not isinstance(graph, BipartiteGraph)) for hole in holes]
-    absent = packed.pairs.pack(~graph.mask[:, None], True)
-    return [CompleteGraphAggregator(hole, False) for hole in packed.cut_pairs(absent)]
+    return [CompleteGraphAggregator(hole, False) for hole in packed.split_pairs(~graph.mask[:, None], True)]

@@ -54,9 +54,9 @@ class RandomWalkProbabilities(Encoding):
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor | None, Tensor | None]:
         walks = [bonds / bonds.sum(-1, keepdim=True).clamp(min=1.0) for bonds in adjacency(data.edge_index, graph)]
-        slots = graph.pairs.slot_of_row
+        slots = graph.packed.pairs.slot_of_row
         back = slots[graph.diagonal]  # the slot of each node with itself
-        power = torch.zeros(graph.pairs.row_of_slot.shape[0], device=slots.device)  # of M, in slots
+        power = torch.zeros(graph.packed.pairs.row_of_slot.shape[0], device=slots.device)  # of M, in slots
         power[back] = 1.0
         nodes, pairs = (power.new_empty(self.steps, each.shape[0]) for each in (back, slots))  # len() fixes an export
         with torch.autocast(slots.device.type, enabled=False):  # probabilities of long walks need their digits
@@ -177,12 +177,12 @@ class LaplacianEigenvectors(Encoding):
     @torch.no_grad()
     def eigenvectors(self, edge_index: Tensor, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
         """Per node, its entries in the k eigenvectors and their eigenvalues, float32 `[N, k]` each."""
-        present = graph.packed.cut_nodes(graph.nodes.pack(torch.ones(graph.num_nodes, 1, device=edge_index.device)))
+        present = graph.packed.split_nodes(torch.ones(graph.num_nodes, 1, device=edge_index.device))
         slots = [torch.zeros(0, 2, self.k, device=edge_index.device)]
         for bonds, here in zip(adjacency(edge_index, graph), present, strict=True):
             both = self._decompose(bonds.double(), here.squeeze(-1) > 0)
             slots.append(torch.stack(both, 2).flatten(0, 1).float())
-        vectors, values = graph.nodes.unpack(torch.cat(slots)).unbind(1)
+        vectors, values = graph.packed.nodes.unpack(torch.cat(slots)).unbind(1)
         return vectors, values
 
     def _decompose(self, bonds: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:

@@ -496,13 +496,13 @@ def harmonics(unit: Tensor) -> Tensor:
 
 def _sums(left: Tensor, right: Tensor, graph: CompleteGraph) -> Tensor:
     """Sum the outer products of `[num_pairs, A]` and `[num_pairs, C]` over senders, for each receiver: `[N, A, C]`."""
-    left, right = graph.pairs.pack(left), graph.pairs.pack(right)
+    left, right = graph.packed.pairs.pack(left), graph.packed.pairs.pack(right)
     sums, start = [left.new_zeros(0, left.shape[1], right.shape[1])], 0
     for count, size, _ in graph.packed.shapes:
         pairs = slice(start, start := start + count * size**2)
         by_receiver = (tensor[pairs].view(count * size, size, -1) for tensor in (left, right))
         sums.append(torch.einsum("rsa,rsc->rac", *by_receiver))
-    return graph.nodes.unpack(torch.cat(sums))
+    return graph.packed.nodes.unpack(torch.cat(sums))
 
 
 # --- Atoms around an atom in space, by type and distance.

@@ -10,7 +10,7 @@ import torch
 import torch.utils._pytree as pytree  # torch.export knows other containers by it alone
 from torch import Tensor
 
-from gtx.graph.packing import Buckets, FlatToPaddedMap, MoleculesBySize, SizeBucket, offsets
+from gtx.graph.packing import Buckets, MoleculesBySize, SizeBucket, offsets
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class CompleteGraph:
 
     For matrix products, graphs of similar size are grouped into a few buckets. Bucket k has `count` graphs padded to
     `size` nodes, with `packed.shapes[k] = (count, size, size)`. The nodes of a bucket fill the next `count * size`
-    slots of `nodes`, and the pairs the next `count * size**2` slots of `pairs`. All layers share these indices.
+    slots of `packed.nodes`, and the pairs the next `count * size**2` slots of `packed.pairs`. All layers share these
+    indices.
 
     With `torch.compile(dynamic=True)`, one compilation is used for all batches with the same number of buckets, so with
     `max_buckets=1` for all batches.
@@ -122,16 +123,6 @@ class CompleteGraph:
     def packed(self) -> Buckets:
         """Packing of the graphs into buckets of similar size."""
         return self._once("packed", lambda: Buckets.of(self.ptr, self.sender_ptr, self.max_buckets))
-
-    @property
-    def nodes(self) -> FlatToPaddedMap:
-        """Packing of the N nodes into slots."""
-        return self.packed.nodes
-
-    @property
-    def pairs(self) -> FlatToPaddedMap:
-        """Packing of the pairs into slots."""
-        return self.packed.pairs
 
     @property
     def size_order(self) -> MoleculesBySize:

@@ -133,42 +133,37 @@ class ConstantShapeGraph(CompleteGraph):
     def _pack(self) -> Buckets:
         device, (N, P) = self.ptr.device, (self.num_nodes, self.num_pairs)
         sizes, first, first_pair = self.ptr.diff()[:-1], self.ptr[:-2], self.pair_ptr[:-2]
-        starts, pair_starts, caps, rows, pairs, holes, pair_holes = [], [], [], [], [], [], []
+        parts: list[tuple[Tensor, ...]] = []
         slot = pair_slot = place = 0
         for count, size in self.batch_shape.buckets:
             each, local = torch.arange(count, device=device), torch.arange(size, device=device)
-            starts.append(slot + size * each)
-            pair_starts.append(pair_slot + size**2 * each)
-            caps.append(torch.full_like(each, size))
-            here = slice(place, place + count)
-            n, node, pair = (x[here, None] for x in (sizes, first, first_pair))
-            inside = local < n
-            both = inside[:, :, None] & inside[:, None, :]
-            rows.append(torch.where(inside, node + local, N - 1).flatten())
-            at = pair[..., None] + local[:, None] * n[..., None] + local
-            pairs.append(torch.where(both, at, P - 1).flatten())
+            n, node, pair = (x[place : place + count, None] for x in (sizes, first, first_pair))
+            inside, kept = local < n, local < n.clamp(min=1)
             # an empty place keeps one slot, the ghost's last atom, so that its softmax is over something
-            kept = local < n.clamp(min=1)
-            holes.append(~kept.flatten())
-            pair_holes.append(~(kept[:, :, None] & kept[:, None, :]).flatten())
+            at = pair[..., None] + local[:, None] * n[..., None] + local
+            parts.append(
+                (
+                    slot + size * each,
+                    pair_slot + size**2 * each,
+                    torch.full_like(each, size),
+                    torch.where(inside, node + local, N - 1).flatten(),
+                    torch.where(inside[:, :, None] & inside[:, None, :], at, P - 1).flatten(),
+                    ~kept.flatten(),
+                    ~(kept[:, :, None] & kept[:, None, :]).flatten(),
+                )
+            )
             slot, pair_slot, place = slot + count * size, pair_slot + count * size**2, place + count
-        ghost, solid = torch.full((1,), N - 1, device=device), torch.zeros(1, dtype=torch.bool, device=device)
-        start = torch.cat([*starts, torch.full_like(ghost, slot)])
-        pair_start = torch.cat([*pair_starts, torch.full_like(ghost, pair_slot)])
-        cap = torch.cat([*caps, torch.zeros_like(ghost)])
+        numbers = (torch.full((1,), x, device=device) for x in (slot, pair_slot, 0, N - 1, P - 1))
+        solid = torch.zeros(1, dtype=torch.bool, device=device)
+        parts.append((*numbers, solid, solid))  # the ghost
+        start, pair_start, cap, node_of, pair_of, hole, pair_hole = map(torch.cat, zip(*parts, strict=True))
         sender, receiver = self.pair_index
         of_pair = self.batch[receiver]
         local = torch.where(self.batch == self.num_graphs - 1, 0, torch.arange(N, device=device) - self.ptr[self.batch])
         slot_of_pair = pair_start[of_pair] + local[receiver] * cap[of_pair] + local[sender]
-        nodes = FlatToPaddedMap(torch.cat([*rows, ghost]), start[self.batch] + local, torch.cat([*holes, solid]))
-        return Buckets(
-            nodes,
-            nodes,
-            FlatToPaddedMap(
-                torch.cat([*pairs, torch.full_like(ghost, P - 1)]), slot_of_pair, torch.cat([*pair_holes, solid])
-            ),
-            (*((count, size, size) for count, size in self.batch_shape.buckets), (1, 1, 1)),
-        )
+        nodes = FlatToPaddedMap(node_of, start[self.batch] + local, hole)
+        shapes = (*((count, size, size) for count, size in self.batch_shape.buckets), (1, 1, 1))
+        return Buckets(nodes, nodes, FlatToPaddedMap(pair_of, slot_of_pair, pair_hole), shapes)
 
 
 class ShapeNotConstantError(ValueError):

@@ -18,8 +18,9 @@ from gtx.graph.complete import CompleteGraph
 
 def adjacency(edge_index: Tensor, graph: CompleteGraph) -> list[Tensor]:
     """Per bucket, float `[count, size, size]`: 1 at (receiver, sender) for every edge (int64 `[2, E]`), else 0."""
-    slots = torch.zeros(graph.pairs.row_of_slot.shape[0], device=edge_index.device)
-    slots.index_fill_(0, graph.pairs.slot_of_row.index_select(0, graph.pair_of(edge_index)), 1.0)
+    pairs = graph.packed.pairs
+    slots = torch.zeros(pairs.row_of_slot.shape[0], device=edge_index.device)
+    slots.index_fill_(0, pairs.slot_of_row.index_select(0, graph.pair_of(edge_index)), 1.0)
     return graph.packed.cut_pairs(slots)
 
 
@@ -27,7 +28,7 @@ def flatten(buckets: list[Tensor], graph: CompleteGraph) -> Tensor:
     """Per bucket `[count, size, size, *]` to flat pairs `[num_pairs, *]`."""
     if not buckets:
         return torch.zeros(0, device=graph.ptr.device)
-    return graph.pairs.unpack(torch.cat([bucket.flatten(0, 2) for bucket in buckets]))
+    return graph.packed.join_pairs(buckets)
 
 
 # --- What surrounds each atom, as one number: no numbering of the atoms changes it.

@@ -68,17 +68,29 @@ class Buckets(NamedTuple):
     pairs: FlatToPaddedMap
     shapes: tuple[tuple[int, ...], ...]
 
-    def cut_nodes(self, slots: Tensor) -> list[Tensor]:
-        """Packed receivers `[S, *]` cut into buckets `[count, receivers, *]` (views)."""
-        return _cut(slots, [(count, n) for count, n, _ in self.shapes])
+    def split_nodes(self, nodes: Tensor) -> list[Tensor]:
+        """Receivers `[N, *]` by bucket, `[count, receivers, *]` each, with 0 in the padding."""
+        return _cut(self.nodes.pack(nodes), [(count, n) for count, n, _ in self.shapes])
 
-    def cut_senders(self, slots: Tensor) -> list[Tensor]:
-        """Packed senders `[S, *]` cut into buckets `[count, senders, *]` (views)."""
-        return _cut(slots, [(count, m) for count, _, m in self.shapes])
+    def split_senders(self, senders: Tensor, fill: float = 0.0) -> list[Tensor]:
+        """Senders `[M, *]` by bucket, `[count, senders, *]` each, with `fill` in the padding."""
+        return _cut(self.senders.pack(senders, fill), [(count, m) for count, _, m in self.shapes])
+
+    def split_pairs(self, pairs: Tensor, fill: float = 0.0) -> list[Tensor]:
+        """Pairs `[num_pairs, *]` by bucket, `[count, receivers, senders, *]` each, with `fill` in the padding."""
+        return self.cut_pairs(self.pairs.pack(pairs, fill))
 
     def cut_pairs(self, slots: Tensor) -> list[Tensor]:
         """Packed pairs `[S2, *]` cut into buckets `[count, receivers, senders, *]` (views)."""
         return _cut(slots, self.shapes)
+
+    def join_nodes(self, buckets: Sequence[Tensor]) -> Tensor:
+        """Receivers of at least one bucket, `[count, receivers, *]` each, to `[N, *]`."""
+        return self.nodes.unpack(torch.cat([bucket.flatten(0, 1) for bucket in buckets]))
+
+    def join_pairs(self, buckets: Sequence[Tensor]) -> Tensor:
+        """Pairs of at least one bucket, `[count, receivers, senders, *]` each, to `[num_pairs, *]`."""
+        return self.pairs.unpack(torch.cat([bucket.flatten(0, 2) for bucket in buckets]))
 
     @classmethod
     def of(cls, ptr: Tensor, source_ptr: Tensor, most: int) -> Buckets:

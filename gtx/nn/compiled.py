@@ -138,8 +138,7 @@ def _threads(rows: Tensor) -> int:
 
 
 def _embedding_library(channels: int) -> ctypes.CDLL | None:
-    source = Path(__file__).with_name("features.c")
-    return build(source, (("forward", "nnnp" + 7 * "p"), ("backward", "nnnp" + 6 * "p")), K=channels)
+    return build(Path(__file__).with_name("features.c"), K=channels)
 
 
 # --- Messages over the bonds, by the codes of the bonds.
@@ -202,5 +201,4 @@ def _run(
 
 
 def _message_library(channels: int) -> ctypes.CDLL | None:
-    source, first = Path(__file__).with_name("bonds.c"), "nnn" + 7 * "p" + "f"
-    return build(source, (("forward", first + "p"), ("backward", first + 4 * "p")), K=channels)
+    return build(Path(__file__).with_name("bonds.c"), K=channels)

@@ -30,14 +30,6 @@ _FOREIGN = {
 """Arguments of PyG's attention layers that are not taken, and what stands for them."""
 
 
-def _refuse_foreign(name: str, value: Any) -> None:
-    """Raise a `TypeError` for an argument of `_FOREIGN`, unless it asks for nothing."""
-    if value not in (None, False) and not (name == "aggr" and value in ("add", "sum")):
-        raise TypeError(
-            f"EdgeAttention has no {name}={value!r}, unlike attention layers of PyG: leave it out; {_FOREIGN[name]}"
-        )
-
-
 class EdgeAttention(MessagePassing):
     r"""Multi-head attention as message passing: each receiver sums the values of its senders, weighted by a softmax.
 
@@ -115,7 +107,12 @@ class EdgeAttention(MessagePassing):
         **kwargs: Any,
     ) -> None:
         for name in _FOREIGN.keys() & kwargs.keys():
-            _refuse_foreign(name, kwargs.pop(name))
+            value = kwargs.pop(name)
+            if value not in (None, False) and not (name == "aggr" and value in ("add", "sum")):
+                raise TypeError(
+                    f"EdgeAttention has no {name}={value!r}, unlike attention layers of PyG: leave it out; "
+                    f"{_FOREIGN[name]}"
+                )
         super().__init__(aggr="add", node_dim=0, **kwargs)
         self.in_channels = in_channels
         self.out_channels = out_channels

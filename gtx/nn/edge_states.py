@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -140,22 +142,24 @@ class TripletAttention(nn.Module):
 
     def _over_pairs(self, states: Tensor, graph: CompleteGraph) -> Tensor:
         """Attend over a complete graph by matrix products in size buckets."""
-        if graph.mask is not None:  # even NaN there has no effect
-            states = states.masked_fill(~graph.mask[:, None], 0.0)
-        none = torch.zeros_like(states[:, :1], dtype=torch.bool) if graph.mask is None else ~graph.mask[:, None]
-        absent = graph.pairs.pack(none, True)
-        holes, out = graph.packed.cut_pairs(absent), []
+        packed = graph.packed
+        holes: Sequence[Tensor | None] = [None] * len(packed.shapes)
+        none = None if graph.mask is None else ~graph.mask[:, None]
+        if none is not None:  # even NaN there has no effect
+            states, holes = states.masked_fill(none, 0.0), packed.split_pairs(none, True)
+        out = []
         for way in range(2):
-            query, key, value, bias, gate = (graph.pairs.pack(part) for part in self._parts(states, way))
-            bias = bias.masked_fill(absent, torch.finfo(bias.dtype).min / 4)  # finite, where all are absent
-            value, gate = value.masked_fill(absent[..., None], 0.0), gate.masked_fill(absent, 0.0)
+            query, key, value, bias, gate = self._parts(states, way)
+            lowest = torch.finfo(bias.dtype).min / 4  # finite, where all are absent
+            if none is not None:
+                bias, gate = bias.masked_fill(none, lowest), gate.masked_fill(none, 0.0)
+                value = value.masked_fill(none[..., None], 0.0)
+            parts = [packed.split_pairs(x, fill) for x, fill in ((key, 0), (value, 0), (bias, lowest), (gate, 0))]
             buckets = []
-            parts = (graph.packed.cut_pairs(part) for part in (query, key, value, bias, gate))
-            for query_of, hole, *rest in zip(next(parts), holes, *parts, strict=True):
-                turned = [hole, *rest] if way == 0 else [x.transpose(1, 2) for x in (hole, *rest)]
-                turned[0] = None if graph.mask is None else turned[0]
-                buckets.append(_attend(query_of, *turned).flatten(3).flatten(0, 2))
-            out.append(graph.pairs.unpack(torch.cat(buckets)) if buckets else states.new_zeros(0, self.channels))
+            for query_of, *rest in zip(packed.split_pairs(query), holes, *parts, strict=True):
+                turned = rest if way == 0 else [None if x is None else x.transpose(1, 2) for x in rest]
+                buckets.append(_attend(query_of, *turned).flatten(3))
+            out.append(packed.join_pairs(buckets) if buckets else states.new_zeros(0, self.channels))
         return torch.cat(out, -1)
 
     def __repr__(self) -> str:

@@ -110,7 +110,7 @@ BATCH_SHAPE = BatchShape(23, 120, 0, ((1, 8), (2, 5), (3, 2)))
 def test_nothing_is_read_back_from_the_device() -> None:
     graph = ConstantShapeGraph.from_sizes(torch.tensor([7, 4, 4, 2, 1, 0], device="meta"), BATCH_SHAPE)
     grown = add_virtual_nodes(graph.masked(torch.ones(120, dtype=torch.bool, device="meta")), 2)
-    assert grown.graph.num_nodes == 23 + 2 * 7 and grown.graph.nodes.row_of_slot.device.type == "meta"
+    assert grown.graph.num_nodes == 23 + 2 * 7 and grown.graph.packed.nodes.row_of_slot.device.type == "meta"
 
 
 def test_what_has_no_constant_shape_is_refused() -> None:

@@ -22,9 +22,6 @@ from torch import Tensor
 
 from gtx.base.files import atomic_file
 
-KINDS: dict[str, type[ctypes._SimpleCData[Any]]] = {"p": ctypes.c_void_p, "n": ctypes.c_int64, "f": ctypes.c_float}
-"""Kinds of the arguments of a compiled function by their letters: pointers, whole numbers and floats."""
-
 _FLAGS = ["-std=gnu11", "-O3", "-fPIC", "-shared", "-Wno-psabi", "-fno-math-errno", "-fno-trapping-math"]
 _FLAGS += ["-ffp-contract=fast"]
 
@@ -37,7 +34,7 @@ def compiler() -> str | None:
 
 
 @lru_cache
-def build(source: Path, signatures: tuple[tuple[str, str], ...] = (), **macros: int) -> ctypes.CDLL | None:
+def build(source: Path, **macros: int) -> ctypes.CDLL | None:
     """Return a C file as a library, or None where it cannot be compiled.
 
     Threads are OpenMP's, those of torch: a second pool would wait for the first, which spins for a while after use.
@@ -46,29 +43,8 @@ def build(source: Path, signatures: tuple[tuple[str, str], ...] = (), **macros: 
 
     Args:
         source: the file.
-        signatures: names of functions, and the kinds of their arguments, a letter of `KINDS` each.
         macros: defined for it.
     """
-    library = _load(source, macros)
-    if library is None:
-        return None
-    for name, letters in signatures:
-        getattr(library, name).argtypes = [KINDS[letter] for letter in letters]
-    return library
-
-
-def run(library: ctypes.CDLL | None, name: str, *arguments: object) -> int:
-    """Call a function of a library that `build` returned, with tensors by their addresses: 0, or what went wrong.
-
-    Raises:
-        RuntimeError: the library could not be compiled.
-    """
-    if library is None:
-        raise RuntimeError("expected a C compiler, which the caller is to ask for first; there is none")
-    return getattr(library, name)(*(x.data_ptr() if isinstance(x, Tensor) else x for x in arguments))
-
-
-def _load(source: Path, macros: dict[str, int]) -> ctypes.CDLL | None:
     command = compiler()
     if command is None:
         return None
@@ -94,6 +70,27 @@ def _load(source: Path, macros: dict[str, int]) -> ctypes.CDLL | None:
         reason = str(error)
     logging.getLogger(__name__).warning("%s cannot be compiled, so the plain form runs: %s", source.name, reason)
     return None
+
+
+def run(library: ctypes.CDLL | None, name: str, *arguments: object) -> int:
+    """Call a function of a library that `build` returned: 0, or what went wrong.
+
+    Tensors and None are passed as pointers, whole numbers as `int64_t`, others as `float`, arrays of ctypes as such.
+
+    Raises:
+        RuntimeError: the library could not be compiled.
+    """
+    if library is None:
+        raise RuntimeError("expected a C compiler, which the caller is to ask for first; there is none")
+    return getattr(library, name)(*map(_argument, arguments))
+
+
+def _argument(x: Any) -> Any:
+    if x is None or isinstance(x, Tensor):
+        return ctypes.c_void_p(None if x is None else x.data_ptr())
+    if isinstance(x, int):
+        return ctypes.c_int64(x)
+    return ctypes.c_float(x) if isinstance(x, float) else x
 
 
 def _is_own(folder: Path) -> bool:

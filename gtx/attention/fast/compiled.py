@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -18,7 +17,6 @@ from gtx.attention.fast.building import are_plain, build, plain_gradients, run
 from gtx.base.loops import split_work
 from gtx.graph import CompleteGraph
 
-_SOURCE = Path(__file__).with_name("ragged.c")
 _MOST = 64  # channels per head for which the loops were written
 
 
@@ -118,7 +116,7 @@ class _Attention(torch.autograd.Function):
 def _run(
     name: str,
     graph: CompleteGraph,
-    cuts: np.ndarray,
+    cuts: Tensor,
     nodes: Sequence[Tensor],
     features: Tensor | None,
     *more: Tensor | None,
@@ -129,20 +127,19 @@ def _run(
     library = _library(query.dtype, H, C, D, _channels(features))
     strided = [part for x in nodes for part in (x, x.stride(0))]
     ptr = graph.ptr, graph.sender_ptr, graph.pair_ptr
-    if run(library, name, len(cuts) - 1, cuts.ctypes.data, *ptr, *strided, features, *more):
+    if run(library, name, len(cuts) - 1, cuts, *ptr, *strided, features, *more):
         raise MemoryError(f"attention: no memory for the keys and values of {graph.num_graphs} molecules")
 
 
-def _cuts(graph: CompleteGraph, query: Tensor, value: Tensor, features: Tensor | None) -> np.ndarray:
+def _cuts(graph: CompleteGraph, query: Tensor, value: Tensor, features: Tensor | None) -> Tensor:
     """Ranges of molecules with about the same work, a thread each."""
     nanoseconds = max(1, query.shape[1] * (query.shape[2] + value.shape[2] + _channels(features)) // 10)  # a pair
-    return split_work(graph.pair_ptr.numpy() * nanoseconds, 50_000)
+    return torch.from_numpy(split_work(graph.pair_ptr.numpy() * nanoseconds, 50_000))
 
 
 def _library(dtype: torch.dtype, heads: int, key: int, value: int, features: int) -> ctypes.CDLL | None:
-    first = "np" + "ppp" + 3 * "pn" + "pppp"
-    macros = {"SIZE": dtype.itemsize, "H": heads, "C": key, "D": value, "K": features}
-    return build(_SOURCE, (("forward", first + 6 * "p"), ("backward", first + 12 * "p")), **macros)
+    source = Path(__file__).with_name("ragged.c")
+    return build(source, SIZE=dtype.itemsize, H=heads, C=key, D=value, K=features)
 
 
 def _channels(features: Tensor | None) -> int:
