@@ -1,10 +1,13 @@
 """What messages about wrong names suggest, and that messages are fit to print."""
 
+import os
 import pickle
+import signal
+from threading import Thread
 
 import pytest
 
-from gtx.base.errors import InputError, did_you_mean, printable
+from gtx.base.errors import InputError, Terminated, did_you_mean, printable, raise_on_sigterm, raise_terminated
 
 COLUMNS = ["smiles", "logS", "HOMO-LUMO gap"]
 
@@ -46,3 +49,42 @@ def test_an_error_is_one_printable_line_whatever_it_quotes() -> None:
     error = InputError("no such file: \x1b]0;owned\x07.csv\n" + "C" * 500)
     assert str(error) == r"no such file: \x1b]0;owned\x07.csv\n" + "C" * 500
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+# --- SIGTERM as an exception.
+
+
+def test_sigterm_raises_within_alone() -> None:
+    with pytest.raises(Terminated) as end, raise_on_sigterm():
+        assert signal.getsignal(signal.SIGTERM) is raise_terminated
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert end.value.code == 143
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_a_handler_of_the_program_stays() -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+    try:
+        with raise_on_sigterm():
+            os.kill(os.getpid(), signal.SIGTERM)
+        assert heard == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_other_threads_than_the_main_one_have_no_handlers() -> None:
+    entered: list[bool] = []
+
+    def enter() -> None:
+        with raise_on_sigterm():
+            entered.append(signal.getsignal(signal.SIGTERM) == signal.SIG_DFL)
+
+    thread = Thread(target=enter)
+    thread.start()
+    thread.join()
+    assert entered == [True]
+
+
+def test_a_worker_process_can_hand_it_on() -> None:
+    assert pickle.loads(pickle.dumps(Terminated())).code == 143

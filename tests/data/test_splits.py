@@ -1,19 +1,204 @@
+"""Every way to divide rows, by what it promises."""
+
+from collections import Counter
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
+from rdkit import Chem
 
 from gtx.base.errors import InputError
+from gtx.data import SPLIT_METHODS, Split, SplitSettings, compute_group_labels
 from gtx.data.rows import RowLog
 from gtx.data.splits import (
     SPLIT_PARTS,
+    RowsToSplit,
     assign_folds,
     check_split_shares,
     count_shared_molecules,
     cross_validation_splits,
     divide_groups,
+    parse_times,
     random_split,
     split_by_column,
     write_split,
 )
+from gtx.molecules import Featuriser
+from tests.tables import molecules
+
+SMILES = [*molecules(150)["smiles"], *molecules(150)["smiles"][:30]]  # some of them twice
+RANDOM = np.random.default_rng(0)
+VALUES = {
+    "group": np.array([f"lab {i}" for i in RANDOM.integers(0, 25, len(SMILES))], dtype=object),
+    "time": RANDOM.integers(1990, 2025, len(SMILES)).astype(float),
+}
+MOLECULES = ("random", "scaffold", "cluster")  # that keep the rows of a molecule together
+
+
+def rows_of(name: str) -> RowsToSplit:
+    return RowsToSplit(SMILES, VALUES.get(name, np.zeros(len(SMILES))))
+
+
+def divide(name: str, rows: RowsToSplit | None = None, **settings: object) -> Split:
+    by = "a column" if SPLIT_METHODS[name].reads else None
+    return SplitSettings(split=name, split_by=by, **settings).divide(rows_of(name) if rows is None else rows)
+
+
+def reordered(rows: RowsToSplit, order: np.ndarray) -> RowsToSplit:
+    return RowsToSplit([rows.smiles[i] for i in order], rows.values[order])
+
+
+def same(one: Split, other: Split) -> bool:
+    return all(np.array_equal(one[part], other[part]) for part in SPLIT_PARTS)
+
+
+@pytest.fixture(scope="module")
+def splits() -> dict[str, Split]:
+    return {name: divide(name) for name in SPLIT_METHODS}
+
+
+@pytest.mark.parametrize("name", SPLIT_METHODS)
+def test_a_split_is_a_partition_of_nearly_the_sizes_asked_for(name: str, splits: dict[str, Split]) -> None:
+    split = splits[name]
+    assert tuple(split) == SPLIT_PARTS
+    assert np.array_equal(np.sort(np.concatenate(list(split.values()))), np.arange(len(SMILES)))
+    largest = max(Counter(SPLIT_METHODS[name].groups(rows_of(name))).values())
+    for rows, size in zip(split.values(), (144, 18, 18), strict=True):
+        assert rows.dtype == np.int64 and (np.diff(rows) > 0).all() and abs(len(rows) - size) <= largest
+
+
+@pytest.mark.parametrize("name", SPLIT_METHODS)
+@pytest.mark.parametrize(
+    ("sizes", "empty"), [((0.9, 0.1, 0), ["test"]), ((0.75, 0, 0.25), ["val"]), ((1, 0, 0), ["val", "test"])]
+)
+def test_a_part_of_size_0_is_empty(name: str, sizes: tuple[float, ...], empty: list[str]) -> None:
+    split = divide(name, split_sizes=sizes)
+    assert [part for part in SPLIT_PARTS if not len(split[part])] == empty
+    assert np.array_equal(np.sort(np.concatenate(list(split.values()))), np.arange(len(SMILES)))
+    for rows, size in zip(split.values(), sizes, strict=True):
+        assert rows.dtype == np.int64 and abs(len(rows) - len(SMILES) * size / sum(sizes)) <= 20
+
+
+@pytest.mark.parametrize("name", SPLIT_METHODS)
+def test_what_belongs_together_stays_together(name: str, splits: dict[str, Split]) -> None:
+    method, rows = SPLIT_METHODS[name], rows_of(name)
+    groups = list(method.groups(rows))
+    assert sum(len({groups[i] for i in part}) for part in splits[name].values()) == len(set(groups))
+    if name in MOLECULES:
+        assert count_shared_molecules(SMILES, splits[name]) == {}
+
+
+@pytest.mark.parametrize("name", SPLIT_METHODS)
+def test_the_seed_decides_where_there_is_chance(name: str, splits: dict[str, Split]) -> None:
+    assert same(divide(name), splits[name])
+    assert same(divide(name, seed=1), splits[name]) is not SPLIT_METHODS[name].seeded
+
+
+@pytest.mark.parametrize("name", [name for name in SPLIT_METHODS if name != "random"])
+def test_the_order_of_rows_changes_nothing(name: str, splits: dict[str, Split]) -> None:
+    order = RANDOM.permutation(len(SMILES))
+    again = divide(name, reordered(rows_of(name), order))
+    assert same({part: np.sort(order[index]) for part, index in again.items()}, splits[name])
+
+
+def test_spellings_of_a_molecule_have_one_group_label() -> None:
+    phenol, salt = ["Oc1ccccc1", "c1cc(O)ccc1", Chem.MolFromSmiles("C1=CC=CC=C1O")], "[O-]c1ccccc1.[Na+]"
+    for name in ("random", "scaffold", "cluster"):
+        labels = compute_group_labels(name, [*phenol, "CCO", "OCC", "CCCCCCN"])
+        assert len(set(labels[:3])) == 1 and labels[3] == labels[4] != labels[0]
+    for standardise in (False, True):
+        labels = compute_group_labels("random", [*phenol, salt], featuriser=Featuriser(standardise=standardise))
+        assert len(set(labels)) == 2 - standardise
+    pairs = compute_group_labels("random", [("OC", "C"), ("CO", "C")], featuriser=Featuriser(components=("a", "b")))
+    assert pairs[0] == pairs[1]
+    with pytest.raises(InputError, match="number 1, counted from 0: 'C1CC' cannot be read"):
+        compute_group_labels("random", ["C", "C1CC"])
+
+
+def test_time_goes_forward_and_rows_of_one_time_are_in_one_part(splits: dict[str, Split]) -> None:
+    when = [VALUES["time"][splits["time"][part]] for part in SPLIT_PARTS]
+    assert when[0].max() < when[1].min() and when[1].max() < when[2].min()
+    with pytest.raises(InputError, match="at least 3 different times, and the 4 rows hold 2"):
+        divide("time", RowsToSplit(list("CNOF"), np.array([1.0, 1, 2, 2])))
+
+
+@pytest.mark.parametrize(
+    ("cells", "order"),
+    [
+        (["10", " 9", "1e1", "-3.5"], [2, 1, 2, 0]),
+        (["2024-05-17", "2023", "2024-05", "2024-05-17T08:00:00+02:00"], [2, 0, 1, 3]),
+        (["2024-01-01T01:00:00+02:00", "2024-01-01T00:00:00+00:00", "2023-12-31"], [1, 2, 0]),
+        (["1066-10-14", "2024-05-17", "1789-07-14"], [0, 2, 1]),
+    ],
+)
+def test_cells_as_times(cells: Sequence[str], order: list[int]) -> None:
+    assert np.unique(parse_times(cells)[0], return_inverse=True)[1].tolist() == order
+
+
+def test_cells_that_are_no_times() -> None:
+    for cells in (
+        ["3", "", "nan", "inf", "4", "2024-05-17"],
+        ["2024-05", "", "03/04/2024", "May", "2024-06-01", "nan"],
+    ):
+        times, usable = parse_times(cells)
+        assert np.isnan(times).tolist() == (~usable).tolist() == [False, True, True, True, False, True]
+
+
+def test_a_row_without_a_usable_cell_gets_a_warning_and_is_in_no_part() -> None:
+    row_log, cells = RowLog(), ["2001", "soon", " ", "2003", "2002"]
+    by_time, by_lab = (SplitSettings(split=name, split_by=by) for name, by in (("time", "year"), ("group", "lab")))
+    kept, rows = by_time.candidates(cells, [1, 2, 3, 4, 9], ["C", "N", "O", "F", "S"], row_log)
+    assert kept.tolist() == [0, 3, 4] and rows.smiles == ["C", "F", "S"]
+    assert rows.values.tolist() == [2001, 2003, 2002]
+    said = 'row 2, column "year", value "soon": is not a number or a date such as 2024-05-17; the row is in no part'
+    assert row_log.warnings[2] == [f"{said} of the split"]
+    assert row_log.warnings[3][0].endswith("is blank; the row is in no part of the split")
+    kept, rows = by_lab.candidates(["a", "", "b "], [1, 2, 3], ["C", "N", "O"], row_log)
+    assert kept.tolist() == [0, 2] and rows.values.tolist() == ["a", "b"]
+    with pytest.raises(InputError, match="split time: no cell of column 'year' is a number or a date"):
+        by_time.candidates(["x", ""], [1, 2], ["C", "N"], row_log)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"split": "clusters"}, "split: expected one of random, .*, got 'clusters'; did you mean 'cluster'"),
+        ({"split": "cluster", "split_by": "lab"}, "split cluster reads no column; --split-by goes with group and time"),
+        (
+            {"split": "time", "split_by": "year", "test_folds": 3},
+            "makes no folds; these do: random, scaffold, cluster, group",
+        ),
+        ({"test_folds": 3, "test_fold": 4}, "test_fold: expected 1 to 3, got 4"),
+    ],
+)
+def test_what_does_not_go_together(arguments: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        SplitSettings(**arguments)
+
+
+def test_each_row_is_tested_in_one_fold_of_each_repeat() -> None:
+    settings = SplitSettings(split="group", split_by="lab", test_folds=4, test_fold=2)
+    rows = rows_of("group")
+    one, other = settings.repeated(rows, 4, 2)
+    for repeat in (one, other):
+        assert np.array_equal(np.sort(np.concatenate([split["test"] for split in repeat])), np.arange(len(SMILES)))
+        for split in repeat:
+            assert sum(len({rows.values[i] for i in part}) for part in split.values()) == 25
+    assert same(settings.divide(rows), one[1]) and not same(one[1], other[1])
+
+
+def test_too_many_molecules_and_too_few_groups_are_said(monkeypatch) -> None:
+    monkeypatch.setattr("gtx.data.splits.MOST_COMPARED", 100)
+    with pytest.raises(InputError, match=r"cluster: expected at most 100 different .* got 150: split by 'scaffold'"):
+        divide("cluster")
+    with pytest.raises(InputError, match="at least 3 groups of rows that stay together, and the 3 rows hold 2"):
+        divide("group", RowsToSplit(["C", "N", "O"], np.array(["a", "b", "a"], object)))
+    for name, words in (("cluster", "at least 3"), ("scaffold", "at least 3 scaffolds, .*: split at random")):
+        with pytest.raises(InputError, match=words):
+            divide(name, RowsToSplit(["C", "CC", "CC", "C"]))
+
+
+# --- Splits by groups and by a column.
 
 
 def assert_partition(split: dict[str, np.ndarray], n: int) -> None:

@@ -1,4 +1,4 @@
-"""The nearest training molecules: by definition, beside answers, and kept in the model file."""
+"""The nearest training molecules: by definition, beside answers, and kept in the model file; scores of known ones."""
 
 import pickle
 from dataclasses import replace
@@ -16,18 +16,19 @@ from gtx.cli import main
 from gtx.data import featurise
 from gtx.molecules import Featuriser, read_smiles
 from gtx.molecules.descriptors import GetMorganGenerator
-from gtx.prediction import Predictor, predict_table
+from gtx.prediction import Predictor, foundation, predict_table
 from gtx.prediction.domain import Neighbours, TrainingRows
 from tests.tables import molecules, read
 
 GOLDEN = Path(__file__).parent / "golden"
+FILE = str(GOLDEN / "neighbours.gtx")
 NAMES = ["similarity"]
 NAMES += [f"neighbour_{k}{end}" for k in (1, 2) for end in ("", "_similarity", "_solvation_water")]
 
 
 @pytest.fixture(scope="module")
 def model() -> Predictor:
-    return gtx.load(GOLDEN / "neighbours.gtx", device="cpu")
+    return gtx.load(FILE, device="cpu")
 
 
 def rows(smiles: list[str], **values: list[str]) -> TrainingRows:
@@ -76,7 +77,7 @@ def test_they_stand_beside_predictions(model: Predictor, tmp_path) -> None:
     kept = model.header.training
     table = pd.DataFrame({"smiles": [kept.smiles[0], "C1CC", "CCO"], "similarity": ["a", "b", "c"]})
     table.to_csv(tmp_path / "in.csv", index=False)
-    words = ["predict", str(GOLDEN / "neighbours.gtx"), str(tmp_path / "in.csv"), "--neighbours", "2"]
+    words = ["predict", FILE, str(tmp_path / "in.csv"), "--neighbours", "2"]
     assert main([*words, "--device=cpu", "--out", str(tmp_path / "out.csv")]) == 0
     first, broken, other = read(tmp_path / "out.csv")
     assert list(first)[-9:] == ["similarity1", *NAMES[1:], "error", "warning"] and first["similarity"] == "a"
@@ -119,7 +120,68 @@ def test_of_many_rows_some_are_kept_always_the_same() -> None:
 
 
 def test_an_explanation_shows_them(tmp_path, capsys) -> None:
-    words = ["explain", str(GOLDEN / "neighbours.gtx"), "CCO", "--method", "substructures"]
+    words = ["explain", FILE, "CCO", "--method", "substructures"]
     assert main([*words, "--out", str(tmp_path / "page.html")]) == 0
     said, page = capsys.readouterr().out, (tmp_path / "page.html").read_text()
     assert "row 63, similarity 0.20, solvation_water -4.474: C/C=C/CO" in said and "row 63, similarity 0.20" in page
+
+
+# --- Scores of a table say how many of its molecules trained the model.
+
+
+NEW = ["CCCCCCCCCCCC", "FC(F)(F)CCBr", "OCCOCCOCCO"]
+
+
+def table(model: Predictor, path: Path, trained: int, new: int) -> Path:
+    kept = model.header.training.smiles[:trained]
+
+    values = [str(i / 7) for i in range(trained + new)]
+    pd.DataFrame({"smiles": [*kept, *NEW[:new]], "solvation_water": values}).to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.usefixtures("forks")
+def test_the_others_are_scored_alone(model: Predictor, tmp_path, workers: int) -> None:
+    both = model.predict_table(table(model, tmp_path / "t.csv", 5, 3), tmp_path / "p.csv", workers=workers)
+    frame = pd.read_csv(tmp_path / "t.csv")
+    frame.tail(3).to_csv(tmp_path / "new.csv", index=False)
+    alone = model.predict_table(tmp_path / "new.csv", tmp_path / "p.csv")
+    said = both.overlap
+    assert str(said) == "the model was trained on 5 of these 8 molecules; the other 3 alone:"
+    (ours,), (theirs,) = said.metrics["per_target"].values(), alone.metrics["per_target"].values()
+    assert ours == pytest.approx(theirs) and said.metrics != both.metrics and alone.overlap is None
+
+
+def test_it_is_printed_below_the_scores(model: Predictor, tmp_path, capsys) -> None:
+    for trained, new, words in ((4, 2, "; the other 2 alone:"), (4, 0, ": the scores do not apply to new molecules")):
+        words = f"the model was trained on 4 of these {trained + new} molecules{words}"
+        file, out = table(model, tmp_path / "t.csv", trained, new), tmp_path / "p.csv"
+        assert main(["predict", FILE, str(file), "--out", str(out)]) == 0
+        lines = capsys.readouterr().err.splitlines()
+        at = lines.index(words)
+        assert lines[at - 1].startswith("solvation_water: rmse")
+        assert [line.split(",")[0][:21] for line in lines[at + 1 :]] == ["solvation_water: rmse"] * bool(new)
+
+
+def test_nothing_false_is_said(model: Predictor, tmp_path) -> None:
+    file, out = table(model, tmp_path / "t.csv", 3, 1), tmp_path / "p.csv"
+    training = model.header.training
+    few = model.with_header(replace(model.header, training=replace(training, trained=10**6)))
+    assert str(few.predict_table(file, out).overlap).startswith("the model was trained on at least 3 of these 4 mol")
+    bare = model.with_header(replace(model.header, training=None))
+    assert "contains no training rows: on how many of these 4 molecules" in str(bare.predict_table(file, out).overlap)
+    table(model, tmp_path / "new.csv", 0, 3)
+    assert model.predict_table(tmp_path / "new.csv", out).overlap is None
+    kept = f"which contains {len(training)} of the 1,000,000 training rows"
+    none = few.predict_table(tmp_path / "new.csv", out).overlap
+    assert str(none) == f"none of these 3 molecules is in the model file, {kept}" and none.metrics is None
+    pd.read_csv(file)[["smiles"]].to_csv(tmp_path / "bare.csv", index=False)
+    assert model.predict_table(tmp_path / "bare.csv", out).overlap is None  # no scores, so nothing beside them
+    beside = gtx.prediction.predict_table(model.with_neighbours(1), file, out)
+    assert beside.overlap.trained == 3
+
+
+def test_a_molecule_whose_neutral_parent_cannot_be_read_has_no_scaffold() -> None:
+    assert foundation.identity("[SbH6+3]") == ("[SbH9]", "")  # of Tox21
+    assert foundation.identity("OCC") == ("CCO", "") and foundation.identity("nonsense") == ("", "")
