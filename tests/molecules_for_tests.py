@@ -7,7 +7,7 @@ from gtx.data import FeaturisationResult, MoleculeStore, featurise
 from gtx.molecules import Featuriser
 from gtx.testing import SMILES, renumbered
 
-__all__ = ["RINGS", "SMILES", "featurised", "located", "renumbered", "store", "whole_batch"]
+__all__ = ["CODE_SIZES", "RINGS", "SMILES", "featurised", "located", "renumbered", "store", "whole_batch"]
 
 RINGS = [
     "c1ccc2ccccc2c1",  # naphthalene: fused
@@ -17,6 +17,9 @@ RINGS = [
     "C1CCC=CC1",  # cyclohexene: two shortest paths across, over other bonds
 ]
 """Rings beside those of `SMILES`."""
+
+CODE_SIZES = {"atom_sizes": list(Featuriser().atom_sizes), "bond_sizes": list(Featuriser().bond_sizes)}
+"""Arguments of a model for the codes of atoms and bonds."""
 
 
 def featurised(smiles: list[str] = SMILES, **settings: object) -> FeaturisationResult:

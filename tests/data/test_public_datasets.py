@@ -14,7 +14,6 @@ from gtx.data.rows import InputFile, RowLog
 from gtx.data.splits import split_by_column
 from gtx.data.tables import open_table
 from gtx.tasks.combined import InferredTask
-from tests.site_for_tests import site as site
 from tests.tables import XTB9, bundled
 
 CONTENT = b"smiles,y\nCCO,1.5\nC,2\n"

@@ -428,12 +428,6 @@ def test_parquet(tmp_path):
     assert third.error == "holds a NUL byte"
 
 
-@pytest.mark.parametrize("content", [b"", b"PAR1 and nothing else PAR1"])
-def test_a_damaged_parquet_file(table_of, content):
-    with pytest.raises(InputError, match="cannot read"):
-        table_of(content, "t.parquet")
-
-
 @pytest.mark.parametrize(
     ("sound", "damaged", "message"),
     [

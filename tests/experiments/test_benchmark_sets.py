@@ -12,7 +12,6 @@ from experiments import benchmark_sets
 from gtx.data.public_datasets import PUBLIC_DATASETS, load_public_dataset
 from gtx.data.tables import open_table
 from tests.data.test_public_datasets import check_entry
-from tests.site_for_tests import site as site
 
 ACTIVITY = "moleculeace/CHEMBL2034_Ki"
 ROWS = {ACTIVITY: 750, "mat/esol": 1128, "scaffold/tox21": 7831}

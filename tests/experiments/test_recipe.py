@@ -1,21 +1,18 @@
 """Recipes: which runs they make, what they write, what they keep."""
 
 import json
-from argparse import Namespace
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from experiments import models, moleculeace, recipe, tables
-from experiments.runs import Run, execute
+from experiments.runs import Run
 from gtx.data import public_datasets
 from gtx.training import TrainSettings
 from tests.experiments import toy_recipe
 from tests.tables import TINY
-from tests.training.distributed import FORKS
 
 
 @pytest.fixture
@@ -64,19 +61,6 @@ def test_finished_runs_are_kept_and_what_fails_does_not_stop_the_others(run, tmp
     left.touch()
     assert call("--models", "mean", "--overwrite") == 0
     assert file.stat().st_mtime_ns > before and left.parent.exists() and not left.exists()
-
-
-@pytest.mark.slow
-def test_runs_are_made_in_processes_of_their_own(run: Run, tmp_path, capsys, monkeypatch, broken: str) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    monkeypatch.setattr(recipe, "get_context", lambda kind: FORKS)  # as those that are spawned, but sooner there
-    given = Namespace(out=tmp_path, here=False, jobs=2)
-    assert len(run.dataset.y) == 60  # read here: the other process knows no such set
-    other = replace(run, model=broken)
-    other.data, other.dataset = run.data, run.dataset
-    assert recipe.run_all([run, other], partial(execute, fit=models.fit_predict, results=tmp_path), given)
-    assert sorted(capsys.readouterr().out.splitlines()) == ["toy broken-0 failed", "toy mean-0 done"]
-    assert [line["name"] for line in tables.runs(tmp_path)] == ["mean-0"]
 
 
 @pytest.mark.slow

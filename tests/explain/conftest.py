@@ -12,6 +12,7 @@ from gtx.molecules import Featuriser
 from gtx.prediction import ModelFileHeader, Predictor
 from gtx.tasks import NumericTask, Regression, TargetScaler
 from gtx.training import TrainSettings, fit
+from tests.molecules_for_tests import CODE_SIZES
 from tests.tables import molecules
 
 TARGETS = ["gap", "solvation_water"]
@@ -52,6 +53,5 @@ def untrained() -> Callable[..., Predictor]:
 
 
 def specification(name: str, featuriser: Featuriser, out_channels: int = 2, **arguments: object) -> dict:
-    sizes = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
-    shape = {"out_channels": out_channels, "num_descriptors": featuriser.num_descriptors, **SMALL, **sizes}
+    shape = {"out_channels": out_channels, "num_descriptors": featuriser.num_descriptors, **SMALL, **CODE_SIZES}
     return {"name": name, "arguments": shape | {"coordinates": featuriser.coordinates} | arguments}

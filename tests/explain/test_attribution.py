@@ -123,10 +123,7 @@ def test_it_says_what_it_found_and_draws_it(predictor: Predictor, tmp_path) -> N
         compute_attribution(predictor, "CCO", draws=1)
 
 
-# --- Relevance, distances and removals.
-
-
-# --- Scores of three atoms, by hand.
+# --- Relevance: scores of three atoms, by hand.
 
 
 FIRST = torch.tensor([[1.0, 0, 0], [1, 0, 0], [0, 1, 0]])  # 0 and 1 look at 0, 2 looks at 1

@@ -27,6 +27,7 @@ from gtx.prediction.foundation_embedding import attach_foundation, foundation_sp
 from gtx.prediction.model_file import KernelMember
 from gtx.tasks import BinaryClassification, FractionRegression, MulticlassClassification, Regression, Task
 from gtx.tasks.regression import TargetScaler
+from tests.molecules_for_tests import CODE_SIZES
 from tests.tables import molecules
 
 pytest.importorskip("onnxruntime")
@@ -36,11 +37,10 @@ TABLE = molecules(120)
 FEATURISER = Featuriser()
 NEW = [*TABLE["smiles"][60:], "C", "[Na+].[Cl-]", "C1CC1.O", "C" * 90, "CC(=O)O[C@@H](C)/C=C/F", "[2H]OC"]
 """Molecules that no kernel of these tests learned from, some of one atom, without bonds or with many atoms."""
-SIZES = {"atom_sizes": list(FEATURISER.atom_sizes), "bond_sizes": list(FEATURISER.bond_sizes)}
 
 
 SMALL = {"channels": 16, "layers": 1, "heads": 2, "steps": 2, "farthest": 4}  # an export takes time by the steps
-SPEC = {"name": "standard", "arguments": {**SIZES, **SMALL, "encodings": ["path", "walk"], "substructures": {}}}
+SPEC = {"name": "standard", "arguments": {**CODE_SIZES, **SMALL, "encodings": ["path", "walk"], "substructures": {}}}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -73,7 +73,7 @@ def saved(path: Path, task: Task, network: bool = False) -> Path:
     partner = {"name": "kernel", "arguments": {"out_channels": outputs, **ridge.learned_arguments}}
     header = ModelFileHeader(task, FEATURISER, partner)
     if not network:
-        save_model(path, [ridge], replace(header, model={**partner, "arguments": partner["arguments"] | SIZES}))
+        save_model(path, [ridge], replace(header, model={**partner, "arguments": partner["arguments"] | CODE_SIZES}))
         return path
     more = {"out_channels": task.objective.out_channels, "num_descriptors": width, "foundation": embedding}
     spec = {**SPEC, "arguments": SPEC["arguments"] | more}

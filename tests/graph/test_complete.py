@@ -151,13 +151,6 @@ def test_each_molecule_grows_by_its_virtual_nodes_which_come_last(count: int) ->
 
 
 @COUNTS
-def test_old_pairs_keep_their_ends(count: int) -> None:
-    larger, nodes, _, old = add_virtual_nodes(SMALL, count)
-    assert larger.pair_index[:, old].equal(nodes[SMALL.pair_index])
-    assert len(old.unique()) == SMALL.num_pairs
-
-
-@COUNTS
 def test_masked_pairs_stay_masked_and_virtual_nodes_join_all_others(count: int) -> None:
     mask = torch.rand(SMALL.num_pairs, generator=torch.Generator().manual_seed(0)) < 0.4
     lonely = [1, 3]  # no edge in, none out; node 3 is a molecule by itself

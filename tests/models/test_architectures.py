@@ -11,7 +11,7 @@ import gtx.models
 from gtx.models import ARCHITECTURES, GraphTransformer
 from gtx.molecules import Featuriser
 from gtx.testing import check_model, example_batch, renumbered
-from tests.molecules_for_tests import store, whole_batch
+from tests.molecules_for_tests import CODE_SIZES, store, whole_batch
 
 FEATURISER = Featuriser()
 NAMES = list(ARCHITECTURES)
@@ -25,11 +25,10 @@ SMALLER = {"tgt": {"pair_channels": 4, "triplet_heads": 1}}  # its time grows wi
 
 def make(name: str, seed: int = 0, **arguments: object) -> GraphTransformer:
     torch.manual_seed(seed)
-    sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
     usual = {"channels": 16, "layers": 2, "heads": 4, "num_descriptors": FEATURISER.num_descriptors}
     usual |= {"coordinates": ARCHITECTURES[name].coordinates == "needed"} | SMALLER.get(name, {})
     arguments = usual | arguments
-    model = ARCHITECTURES[name].make(2, **sizes, **arguments)
+    model = ARCHITECTURES[name].make(2, **CODE_SIZES, **arguments)
     for module in model.modules():  # what starts at a neutral value must take part in what is tested
         if isinstance(module, gtx.nn.LearnedDegreeScaling):
             torch.nn.init.normal_(module.weight)
@@ -162,11 +161,10 @@ def test_in_space_alone_the_bonds_of_transformer_m_do_not_count(batch: Batch) ->
 
 
 def test_coordinates_are_asked_for_and_refused() -> None:
-    sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
     with pytest.raises(ValueError, match="model mat needs coordinates"):
-        gtx.models.mat(1, **sizes, coordinates=False)
+        gtx.models.mat(1, **CODE_SIZES, coordinates=False)
     with pytest.raises(ValueError, match="model egt uses no coordinates; `gtx models` lists those that do"):
-        gtx.models.egt(1, **sizes, coordinates=True)
+        gtx.models.egt(1, **CODE_SIZES, coordinates=True)
     assert set(IN_SPACE) == {"standard", "mat", "rmat", "torchmd_net", "tgt", "transformer_m"}
     with pytest.raises(ValueError, match=r"expected pos \[N, 3\] in Å, got None"):
         make("rmat")(whole_batch())

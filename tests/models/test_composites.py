@@ -13,7 +13,7 @@ from gtx.data import MoleculeStore, featurise
 from gtx.models import ARCHITECTURES, MultiComponentModel, MultiConformerModel, build_model
 from gtx.molecules import Featuriser, make_conformer
 from tests.models.test_architectures import make
-from tests.molecules_for_tests import store
+from tests.molecules_for_tests import CODE_SIZES, store
 
 NAMES = ("solute", "solvent")
 ROWS = [("CCO", "O"), ("c1ccccc1", "CS(C)=O"), ("CC(", "C(C"), ("[Na+].[Cl-]", "C[C@H](O)F")]
@@ -35,9 +35,8 @@ def singles() -> MoleculeStore:
 
 def model(separate: bool, seed: int = 0) -> MultiComponentModel:
     torch.manual_seed(seed)
-    sizes = {"atom_sizes": list(ALONE.atom_sizes), "bond_sizes": list(ALONE.bond_sizes)}
     small = {"channels": 8, "layers": 1, "heads": 2, "pair_channels": 4, "substructures": {"least": 1}}
-    arguments = {"out_channels": 2, "num_descriptors": ALONE.num_descriptors + 1, **sizes, **small}
+    arguments = {"out_channels": 2, "num_descriptors": ALONE.num_descriptors + 1, **CODE_SIZES, **small}
     components = {"count": 2, "separate": separate, "further": 1}
     return build_model({"name": "standard", "arguments": arguments, "components": components}).eval()
 
@@ -80,8 +79,7 @@ def test_embeddings_of_the_molecules_go_to_the_head_side_by_side(separate, rows,
 
 
 def test_every_architecture_can_be_the_encoder() -> None:
-    sizes = {"atom_sizes": list(ALONE.atom_sizes), "bond_sizes": list(ALONE.bond_sizes)}
-    arguments = {"out_channels": 1, **sizes, "channels": 16, "layers": 1, "heads": 2}
+    arguments = {"out_channels": 1, **CODE_SIZES, "channels": 16, "layers": 1, "heads": 2}
     in_space = Featuriser(descriptors=False, conformers=True, components=NAMES)
     plain, space = (featurise(f, ROWS[:2]).store.batch() for f in (PAIRS, in_space))
     for name, entry in ARCHITECTURES.items():

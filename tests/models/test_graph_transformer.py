@@ -12,18 +12,17 @@ from gtx.models import GraphTransformer, LayerSettings, graph_transformer, stand
 from gtx.molecules import Featuriser
 from gtx.nn import GraphTransformerLayer
 from gtx.testing import check_model
-from tests.molecules_for_tests import SMILES, store, whole_batch
+from tests.molecules_for_tests import CODE_SIZES, SMILES, store, whole_batch
 
 from .test_architectures import close
 
 FEATURISER = Featuriser()
-SIZES = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
 
 
 def make(seed: int = 0, **arguments: object) -> GraphTransformer:
     torch.manual_seed(seed)
     arguments = {"num_descriptors": FEATURISER.num_descriptors, "channels": 32, "layers": 2, "heads": 4} | arguments
-    model = standard(2, **SIZES, **arguments)
+    model = standard(2, **CODE_SIZES, **arguments)
     model.observe(store())
     return model.eval()
 
@@ -73,9 +72,9 @@ def test_swapping_a_score_or_an_encoding_is_passing_another_module(batch: Batch)
     plain, swapped = make(score=ScaledDotScore()), make(score=Negative())
     swapped.load_state_dict(plain.state_dict())
     assert not torch.allclose(plain(batch), swapped(batch))
-    few = graph_transformer(1, **SIZES, encodings=[ShortestPathLength(3)], channels=16, layers=1, heads=2).eval()
+    few = graph_transformer(1, **CODE_SIZES, encodings=[ShortestPathLength(3)], channels=16, layers=1, heads=2).eval()
     assert few(batch).shape == (len(SMILES), 1)
-    none = graph_transformer(1, **SIZES, channels=16, layers=1, heads=2)
+    none = graph_transformer(1, **CODE_SIZES, channels=16, layers=1, heads=2)
     assert none(batch).shape == (len(SMILES), 1)
 
 
@@ -124,16 +123,16 @@ def test_a_layer_of_ones_own_is_told_the_sizes_and_what_it_would_ignore_is_refus
         return GraphTransformerLayer(of.attention(), None, of.channels)
 
     own = {"channels": 32, "heads": 4, "local": False, "layer": layer}
-    model = graph_transformer(1, **SIZES, **own, dropout=0.3, layers=3, attention_dropout=0.1)
+    model = graph_transformer(1, **CODE_SIZES, **own, dropout=0.3, layers=3, attention_dropout=0.1)
     assert len(model.layers) == 3 and model(whole_batch()).shape == (len(SMILES), 1)
     assert [(of.index, of.last) for of in made] == [(0, False), (1, False), (2, True)]
     assert made[0] == LayerSettings(0, False, 32, 4, None, 0.3, 0.1) and model.layers[0].attention.dropout == 0.1
     ignored = {"score": ScaledDotScore(), "edge_value": False}
     for name, value in ignored.items():
         with pytest.raises(ValueError, match=f"^layer makes the layers and decides {name} itself: leave them out$"):
-            graph_transformer(1, **SIZES, **own, **{name: value})
+            graph_transformer(1, **CODE_SIZES, **own, **{name: value})
     with pytest.raises(ValueError, match="decides score, edge_value itself"):
-        graph_transformer(1, **SIZES, **own, **ignored)
+        graph_transformer(1, **CODE_SIZES, **own, **ignored)
 
 
 @pytest.mark.parametrize(
@@ -141,4 +140,4 @@ def test_a_layer_of_ones_own_is_told_the_sizes_and_what_it_would_ignore_is_refus
 )
 def test_sizes_that_make_no_model_are_refused(wrong: dict) -> None:
     with pytest.raises(ValueError, match=f"expected {next(iter(wrong))}"):
-        graph_transformer(**{"out_channels": 1, **SIZES, **wrong})
+        graph_transformer(**{"out_channels": 1, **CODE_SIZES, **wrong})

@@ -16,9 +16,9 @@ from gtx.graph.constant_shape import BatchShape
 from gtx.models import ARCHITECTURES, GraphTransformer, gat, standard
 from gtx.molecules import Featuriser
 from gtx.nn.features import UserFeatureProjection
-from tests.molecules_for_tests import SMILES, located, renumbered, store, whole_batch
+from tests.molecules_for_tests import CODE_SIZES, SMILES, located, renumbered, store, whole_batch
 
-from .test_architectures import FEATURISER, NAMES, close
+from .test_architectures import NAMES, close
 
 NO_BONDS = ["transformer", "gat", "gaan", "mat", "torchmd_net"]
 
@@ -39,7 +39,7 @@ def molecules() -> MoleculeStore:
 
 def make(name: str, molecules: MoleculeStore, **arguments: object) -> GraphTransformer:
     torch.manual_seed(0)
-    usual = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes, "channels": 16, "layers": 2}
+    usual = {**CODE_SIZES, "channels": 16, "layers": 2}
     usual |= {"heads": 4, "coordinates": ARCHITECTURES[name].coordinates == "needed", "atom_features": 2}
     model = ARCHITECTURES[name].make(2, **usual | {"bond_features": int(name not in NO_BONDS)} | arguments)
     model.observe(molecules)
@@ -118,13 +118,12 @@ def test_molecules_without_them_are_refused(molecules: MoleculeStore) -> None:
 
 
 READ = Featuriser()
-SIZES = {"atom_sizes": READ.atom_sizes, "bond_sizes": READ.bond_sizes}
 SMALL = {"channels": 8, "layers": 1, "heads": 2}
 
 
 @pytest.fixture(scope="module")
 def model() -> GraphTransformer:
-    return standard(1, **SIZES, num_descriptors=READ.num_descriptors, **SMALL).eval()
+    return standard(1, **CODE_SIZES, num_descriptors=READ.num_descriptors, **SMALL).eval()
 
 
 def test_data_of_pyg_are_refused_and_the_way_is_said(model: GraphTransformer) -> None:
@@ -142,7 +141,7 @@ def test_data_of_pyg_are_refused_and_the_way_is_said(model: GraphTransformer) ->
 def test_an_argument_that_is_not_there_is_named(make: Callable, name: str, near: str) -> None:
     words = f"^the model {make.__name__} has no argument '{name}'; did you mean '{near}'"
     with pytest.raises(TypeError, match=words):
-        make(1, **SIZES, **{name: 8})
+        make(1, **CODE_SIZES, **{name: 8})
 
 
 def put(name: str, column: int, code: int) -> Callable[[Batch], None]:
@@ -178,4 +177,4 @@ def test_what_a_model_does_not_read_may_lack() -> None:
     batch = whole_batch()
     bare = Batch(_base_cls=Data, x=batch.x, edge_index=batch.edge_index, batch=batch.batch, ptr=batch.ptr)
     bare._num_graphs = batch.num_graphs
-    assert torch.isfinite(gat(1, **SIZES, **SMALL)(bare)).all()
+    assert torch.isfinite(gat(1, **CODE_SIZES, **SMALL)(bare)).all()

@@ -5,20 +5,18 @@ import torch
 from torch import Tensor, nn
 
 from gtx.models import GraphTransformer, standard
-from gtx.molecules import Featuriser
 from gtx.sequence.model import MoleculeToSequenceModel, greedy_search
 from gtx.sequence.sequences import END_TOKEN, START_TOKEN, SequenceBatch, TokenVocabulary
-from tests.molecules_for_tests import SMILES, renumbered, whole_batch
+from tests.molecules_for_tests import CODE_SIZES, SMILES, renumbered, whole_batch
 
 VOCABULARY = TokenVocabulary.of(SMILES)
 TARGETS = VOCABULARY.encode_all(SMILES).sequences
 READ, WRITE = TARGETS.teacher_forced()
-SIZES = {"atom_sizes": Featuriser().atom_sizes, "bond_sizes": Featuriser().bond_sizes}
 SMALL = {"channels": 16, "layers": 2, "heads": 2, "hidden": 24}
 
 
 def encoder() -> GraphTransformer:
-    return standard(1, **SIZES, channels=12, layers=1, heads=2, pair_channels=4)
+    return standard(1, **CODE_SIZES, channels=12, layers=1, heads=2, pair_channels=4)
 
 
 def model(**setting: object) -> MoleculeToSequenceModel:

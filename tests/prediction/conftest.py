@@ -16,6 +16,7 @@ from gtx.molecules import Featuriser
 from gtx.prediction import Predictor, save_model
 from gtx.tasks import Regression
 from gtx.training import TrainSettings, fit
+from tests.molecules_for_tests import CODE_SIZES
 
 TARGETS = ["gap", "solvation_water"]
 
@@ -30,9 +31,8 @@ def model_path(tmp_path_factory) -> Path:
     featuriser = Featuriser()
     store = featurise(featuriser, [row.text for row in rows], workers=0).store.with_targets(y)
     split = random_split(len(store), (8, 1, 1))
-    sizes = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
     small = {"channels": 16, "layers": 2, "heads": 2, "num_descriptors": featuriser.num_descriptors}
-    model = {"name": "standard", "arguments": {"out_channels": 2, **sizes, **small}}
+    model = {"name": "standard", "arguments": {"out_channels": 2, **CODE_SIZES, **small}}
     train, val = (store.subset(split[part]) for part in ("train", "val"))
     settings = TrainSettings(epochs=4, folds=2, threads=1, progress=False, accelerator="cpu")
     task, make = Regression(TARGETS).fit(train), partial(build_model, model)

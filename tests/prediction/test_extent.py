@@ -18,6 +18,7 @@ from gtx.prediction.domain import TrainingExtent
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings
 from gtx.workflow import train_model
+from tests.molecules_for_tests import CODE_SIZES
 from tests.tables import ALONE, TINY, molecules, write
 
 CHAIN = "C" * 40
@@ -131,8 +132,7 @@ def test_components_are_told_apart() -> None:
 def test_a_header_without_an_extent_tells_the_codes_that_its_encoders_observed(separate: bool) -> None:
     read = Featuriser(descriptors=False, components=("solute", "solvent"))
     rows = store([("CCO", "O"), ("CC[Se]C", "CS(C)=O"), ("c1ccccc1", "O")], None, read)
-    sizes = {"atom_sizes": list(read.atom_sizes), "bond_sizes": list(read.bond_sizes)}
-    spec = {"name": "standard", "arguments": {"out_channels": 1, "channels": 8, "layers": 1, "heads": 2, **sizes}}
+    spec = {"name": "standard", "arguments": {"out_channels": 1, "channels": 8, "layers": 1, "heads": 2, **CODE_SIZES}}
     model = build_model(spec | {"components": {"count": 2, "separate": separate}})
     model.observe(rows)
     observed, (solutes, solvents) = TrainingExtent.of_network(model, 2).molecules, TrainingExtent.of(rows).molecules

@@ -18,7 +18,7 @@ from gtx.base.errors import InputError
 from gtx.data import featurise
 from gtx.prediction import Predictor, RowSelection, predict_table
 from gtx.prediction.predictor import BATCHES
-from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTask, Regression
+from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTask
 from gtx.tasks.regression import count_elements
 from tests.molecules_for_tests import SMILES
 
@@ -128,17 +128,15 @@ def test_each_member_says_what_it_says_alone_and_their_mean_is_the_prediction(pr
 @pytest.mark.parametrize(
     ("task", "columns"),
     [
-        (Regression(["gap", "solvation_water"]), EACH),
         (
             BinaryClassification(["gap", "solvation_water"], calibration="temperature", temperatures=(3.0, 0.4)),
             EACH,
         ),
         (MulticlassClassification("kind", classes=(("a", "b"),)), ["kind_a_1", "kind_a_2", "kind_b_1", "kind_b_2"]),
     ],
-    ids=["numbers", "calibrated classes", "several classes"],
+    ids=["calibrated classes", "several classes"],
 )
 def test_members_of_other_tasks(task: NumericTask, columns: list[str], predictor: Predictor) -> None:
-    task = replace(task, scaler=predictor.task.scaler) if isinstance(task, Regression) else task
     header = replace(predictor.header, task=task)
     table = Predictor(predictor.members, header, "cpu").predict(FEW, members=True)
     assert list(table)[-2 - len(columns) : -2] == columns

@@ -18,6 +18,7 @@ from gtx.prediction import ModelFileHeader, Predictor, save_model
 from gtx.sequence.model import beam_search, molecule_to_sequence
 from gtx.sequence.sequences import CHARACTER_TOKENIZER, TokenVocabulary
 from gtx.sequence.task import GeneratedTexts, SequenceGenerationTask, scores
+from tests.molecules_for_tests import CODE_SIZES
 from tests.tables import read, write
 
 FEATURISER = Featuriser(descriptors=False)
@@ -30,8 +31,7 @@ def make() -> Callable[..., Predictor]:
 
     def made(tokenised: TokenVocabulary | None = None, end: float = 0.0, beams: int = 1) -> Predictor:
         vocabulary = tokenised or TokenVocabulary.of(["CCO", "c1ccccc1", "C=N"])
-        sizes = {"atom_sizes": list(FEATURISER.atom_sizes), "bond_sizes": list(FEATURISER.bond_sizes)}
-        arguments = {"size": len(vocabulary), **sizes, "channels": 16, "layers": 1, "heads": 2}
+        arguments = {"size": len(vocabulary), **CODE_SIZES, "channels": 16, "layers": 1, "heads": 2}
         torch.manual_seed(0)
         model = molecule_to_sequence(**arguments)
         torch.nn.init.normal_(model.decoder.embedding.bias)

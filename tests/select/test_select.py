@@ -19,7 +19,7 @@ from gtx.prediction.model_file import KernelMember
 from gtx.select.selecting import choose_for_accuracy, choose_for_best, posterior, replay
 from gtx.tasks import Regression
 from gtx.tasks.closed_form import fit_closed_form
-from tests.molecules_for_tests import store
+from tests.molecules_for_tests import CODE_SIZES, store
 from tests.tables import molecules
 
 RIDGE = 0.1
@@ -111,8 +111,7 @@ def model(tmp_path_factory) -> Path:
     done = featurise(featuriser, rows["smiles"].tolist(), workers=0, smiles=True)
     train = done.store.with_targets(rows[["gap"]].to_numpy())
     task = Regression(("gap",)).fit(train)
-    sizes = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
-    arguments = {"out_channels": 1, **sizes, "channels": 8, "layers": 1, "heads": 2}
+    arguments = {"out_channels": 1, **CODE_SIZES, "channels": 8, "layers": 1, "heads": 2}
     spec = {"name": "standard", "arguments": arguments | {"num_descriptors": featuriser.num_descriptors}}
     own = kernel_ridge(1, num_descriptors=train.descriptors.shape[1])
     fit_closed_form(own, task, train)
@@ -127,7 +126,7 @@ def model(tmp_path_factory) -> Path:
     save_model(
         folder / "kernel.gtx",
         [own],
-        replace(header, model={"name": "kernel", "arguments": of_kernel["arguments"] | sizes}),
+        replace(header, model={"name": "kernel", "arguments": of_kernel["arguments"] | CODE_SIZES}),
     )
     return folder / "model.gtx"
 

@@ -32,7 +32,7 @@ from gtx.sequence.sequences import (
 from gtx.sequence.task import SequenceGenerationTask, count, metrics
 from gtx.tasks.metrics import smoothed_cross_entropy
 from gtx.training import TrainingModule, TrainSettings, fit
-from tests.molecules_for_tests import SMILES
+from tests.molecules_for_tests import CODE_SIZES, SMILES
 from tests.training.task import FEATURISER
 from tests.training.task import SMILES as TAUGHT
 
@@ -247,8 +247,7 @@ def numbered(smiles: list[str], texts: list[str], targets: list[str]) -> Molecul
 
 def model(size: int) -> MoleculeToSequenceModel:
     torch.manual_seed(0)
-    sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
-    return MoleculeToSequenceModel(standard(1, **sizes, **SMALL), size, **SMALL)
+    return MoleculeToSequenceModel(standard(1, **CODE_SIZES, **SMALL), size, **SMALL)
 
 
 @pytest.mark.slow

@@ -286,6 +286,7 @@ def test_a_class_called_high_is_no_end_of_an_interval(client: Client) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forks")
 def test_work_ends_with_its_time_and_with_its_client(predictor: Predictor, monkeypatch) -> None:
     """A process that stands still is as one that RDKit keeps busy for ever."""
     processes: list[int] = []
@@ -303,7 +304,7 @@ def test_work_ends_with_its_time_and_with_its_client(predictor: Predictor, monke
         return not Path(f"/proc/{process}").exists()
 
     monkeypatch.setattr("gtx.serve.processes.make_process_pool", make)
-    limits = {"timeout": 5, "wait": 300, "max_connections": 30}
+    limits = {"timeout": 3, "wait": 300, "max_connections": 30}
     with served(predictor, processes=True, **limits) as client, ThreadPoolExecutor(1) as threads:
 
         def explain() -> Reply:
@@ -316,7 +317,7 @@ def test_work_ends_with_its_time_and_with_its_client(predictor: Predictor, monke
         stopped = stop()  # its time will be over
         asked = threads.submit(explain)
         assert client.get("/health").status == predict().status == 200 and not asked.done()
-        assert (asked.result().status, asked.result().json()) == (504, {"error": "not answered within 5 s"})
+        assert (asked.result().status, asked.result().json()) == (504, {"error": "not answered within 3 s"})
         until(lambda: has_ended(stopped))
 
         stopped = stop(0)  # it will be killed, and another one predicts

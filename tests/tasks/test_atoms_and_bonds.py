@@ -29,6 +29,7 @@ from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import train_model
 from gtx.workflow.baselines import means_of_alike
 from gtx.workflow.fine_tuning import PretrainedModel
+from tests.molecules_for_tests import CODE_SIZES
 from tests.tables import TINY, molecules, write
 
 pytestmark = pytest.mark.usefixtures("written_pictures")
@@ -206,9 +207,7 @@ ARGUMENTS = {"channels": 8, "layers": 1, "heads": 2, "dropout": 0.0}
 
 
 def sizes(further: int = 0) -> dict[str, object]:
-    read = Featuriser()
-    counts = {"atom_sizes": list(read.atom_sizes), "bond_sizes": list(read.bond_sizes)}
-    return counts | {"num_descriptors": read.num_descriptors + further}
+    return CODE_SIZES | {"num_descriptors": Featuriser().num_descriptors + further}
 
 
 def network(task: NumericTask, further: int = 0, seed: int = 0) -> nn.Module:

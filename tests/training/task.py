@@ -15,6 +15,7 @@ from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.tasks import NumericTask, Regression
 from gtx.training import TrainedMember, TrainSettings, fit
+from tests.molecules_for_tests import CODE_SIZES
 
 GROUPS = ("C", "O", "N", "F", "Cl", "C#N", "C(=O)O", "OC", "C(F)(F)F")
 SMILES = [f"c1c({a})cc({b})cc1{c}" for a, b, c in product(GROUPS, GROUPS[:4], GROUPS[4:6])]  # 72
@@ -39,8 +40,7 @@ def store(y: np.ndarray = LOGP) -> MoleculeStore:
 def model(task: NumericTask, **arguments: Any) -> nn.Module:
     """A small one."""
     width = {"channels": 16, "layers": 1, "heads": 2, "num_descriptors": FEATURISER.num_descriptors} | arguments
-    sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
-    return standard(task.objective.out_channels, **sizes, **width)
+    return standard(task.objective.out_channels, **CODE_SIZES, **width)
 
 
 @dataclass(frozen=True)

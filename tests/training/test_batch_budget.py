@@ -18,7 +18,7 @@ from gtx.molecules import Featuriser
 from gtx.tasks import Regression
 from gtx.training.fitting import try_step
 from gtx.training.module import TrainingModule
-from tests.molecules_for_tests import SMILES, store
+from tests.molecules_for_tests import CODE_SIZES, SMILES, store
 
 from .task import train
 
@@ -31,8 +31,7 @@ STORE = store().with_targets(np.random.default_rng(0).normal(size=(len(SMILES), 
 @pytest.fixture
 def module() -> TrainingModule:
     torch.manual_seed(0)
-    sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
-    return TrainingModule(standard(1, **sizes, channels=16, heads=2, layers=4), TASK)
+    return TrainingModule(standard(1, **CODE_SIZES, channels=16, heads=2, layers=4), TASK)
 
 
 def every() -> Batch:

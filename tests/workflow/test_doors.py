@@ -103,18 +103,18 @@ KINDS = {
         lambda s: {"y": carbons(s), "q": atoms(Chem.Atom.GetDegree)(s)}, ("y",), ("--atom-target-columns", "q")
     ),
     "extra features": Kind(
-        lambda s: {"y": carbons(s), "temperature": [300 + len(text) for text in s]},
+        lambda s: {"y": carbons(s), "temperature": [300 + len(text) for text in s], "q": atoms(Chem.Atom.GetDegree)(s)},
         ("y",),
-        ("--feature-columns", "temperature"),
+        ("--feature-columns", "temperature", "--atom-feature-columns", "q"),
         REGRESSOR,
-        {"feature_columns": ["temperature"]},
+        {"feature_columns": ["temperature"], "atom_feature_columns": ["q"]},
     ),
     "several molecules a row": Kind(
         lambda s: {"y": carbons(s)},
         ("y",),
-        ("--smiles-columns", "one", "other"),
+        ("--smiles-columns", "one", "other", "--separate-encoders"),
         REGRESSOR,
-        {"smiles_columns": ("one", "other")},
+        {"smiles_columns": ("one", "other"), "settings": ESTIMATOR["settings"] | {"separate_encoders": True}},
         ("one", "other"),
     ),
 }
@@ -200,11 +200,10 @@ def test_the_estimator_answers_alike(trained: Trained) -> None:
         pytest.skip("targets of atoms and bonds have no estimator")
     table = pd.read_csv(trained.folder / "t.csv")
     new = trained.new[(trained.new[list(kind.molecules)] != "C1CC").all(axis=1)]
-    inputs = [*kind.molecules, *kind.parameters.get("feature_columns", [])]
+    beside = [name for option, names in kind.parameters.items() if "feature_columns" in option for name in names]
+    inputs = [*kind.molecules, *beside]
     y = table[list(kind.targets)]
-    estimator = kind.estimator(**ESTIMATOR, **kind.parameters).fit(
-        table[inputs], y if len(kind.targets) > 1 else y["y"]
-    )
+    estimator = kind.estimator(**ESTIMATOR | kind.parameters).fit(table[inputs], y if len(kind.targets) > 1 else y["y"])
     rows, X = trained.predicted(new), new[inputs]
     if kind.estimator is REGRESSOR:
         interval = estimator.predict_interval(X)

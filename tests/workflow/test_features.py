@@ -300,22 +300,3 @@ def test_an_explanation_is_told_the_lists(predictor: Predictor) -> None:
         InputError, match='column "shift" has 1 number; expected one for each of the molecule\'s 3 atoms'
     ):
         explain_prediction(predictor, "CCO", draws=1, features=given | {"shift": [1]})
-
-
-def test_an_estimator_reads_lists_of_a_frame(file: Path) -> None:
-    frame = table().head(30)
-    regressor = gtx.MoleculeRegressor(
-        epochs=1,
-        model_arguments=TINY["model_arguments"],
-        atom_feature_columns=["shift"],
-        bond_feature_columns=["order"],
-        ignore_stereo=True,
-        settings={"blend": "no", "threads": 1},
-    ).fit(frame[["order", "smiles", "shift"]], frame["ya"])
-    assert regressor.predict(frame[["smiles", "shift", "order"]]).shape == (30,)
-    assert regressor.predictor_.header.features == BOTH and regressor.predictor_.header.featuriser.ignore_stereo
-    with pytest.warns(UserWarning, match='1 of 2 SMILES cannot be used.*"order" has 3 numbers'):
-        found = regressor.predict(
-            pd.DataFrame({"smiles": ["CO", "CO"], "shift": [[1, 2]] * 2, "order": [[1], [1, 1, 1]]})
-        )
-    assert np.isfinite(found).tolist() == [True, False]

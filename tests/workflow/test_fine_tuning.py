@@ -26,6 +26,7 @@ from gtx.training import TrainSettings
 from gtx.training.optimise import rate_of
 from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import PretrainedModel, train_model
+from tests.molecules_for_tests import CODE_SIZES
 from tests.tables import ALONE, TINY, molecules, write
 
 pytestmark = pytest.mark.slow
@@ -38,8 +39,7 @@ PRETRAINED = ("MolWt", "TPSA", "MolLogP")
 def pretrained(tmp_path_factory) -> Path:
     """A folder as the package has it: a small encoder of weights that nobody trained, in float16, and its card."""
     folder, featuriser = tmp_path_factory.mktemp("foundation"), Featuriser(descriptors=False)
-    sizes = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
-    arguments = {"out_channels": 3, **sizes, **TINY["model_arguments"], "substructures": None}
+    arguments = {"out_channels": 3, **CODE_SIZES, **TINY["model_arguments"], "substructures": None}
     task = Regression(PRETRAINED, scaler=TargetScaler(torch.zeros(3).double(), torch.ones(3).double()))
     torch.manual_seed(0)
     spec = {"name": "standard", "arguments": arguments}
