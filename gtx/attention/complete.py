@@ -75,8 +75,8 @@ def _check(graph: CompleteGraph, query: Tensor, key: Tensor, value: Tensor, rule
     shapes = {"features": [graph.num_pairs, K], "bias": [graph.num_pairs, H]}
     shapes |= {"score": [H, K], "key": [H, C, K], "value": [H, D, K]}
     for name, shape in shapes.items():
-        given = getattr(edges, name)
-        if given is not None and list(given.shape) != shape:
-            raise ValueError(f"expected edges with {name} {shape}, got {list(given.shape)}")
+        tensor = getattr(edges, name)
+        if tensor is not None and list(tensor.shape) != shape:
+            raise ValueError(f"expected edges with {name} {shape}, got {list(tensor.shape)}")
     if not 0.0 <= rule.dropout < 1.0:
         raise ValueError(f"expected 0 <= dropout < 1, got {rule.dropout}")

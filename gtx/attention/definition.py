@@ -20,7 +20,7 @@ from gtx.attention.normalisers import (
     ReceiverAggregator,
     Softmax,
 )
-from gtx.attention.scores import ScaledDotScore, Score, required
+from gtx.attention.scores import ScaledDotScore, Score, require
 from gtx.graph import BipartiteGraph, CompleteGraph
 
 # --- What an attention does with queries, keys, values and edge features.
@@ -48,7 +48,7 @@ class ProjectedEdgeFeatures(NamedTuple):
     @property
     def used_channels(self) -> int:
         """Number K of channels, or 0 if the features are used only as a bias."""
-        return 0 if all(w is None for w in (self.score, self.key, self.value)) else required(self.features).shape[1]
+        return 0 if all(w is None for w in (self.score, self.key, self.value)) else require(self.features).shape[1]
 
     @property
     def in_key_or_value(self) -> bool:
@@ -56,11 +56,11 @@ class ProjectedEdgeFeatures(NamedTuple):
         return self.key is not None or self.value is not None
 
     @property
-    def whole_bias(self) -> Tensor | None:
+    def total_bias(self) -> Tensor | None:
         r"""Sum of all terms added to the scores, \(w_b \cdot e_{rs} + b_{rs}\), `[num_pairs, H]`."""
         if self.score is None:
             return self.bias
-        linear = F.linear(required(self.features), self.score)
+        linear = F.linear(require(self.features), self.score)
         return linear if self.bias is None else self.bias + linear
 
 
@@ -146,9 +146,9 @@ def weigh_edges(query: Tensor, key: Tensor, rule: AttentionRule, into: ReceiverA
     Returns:
         Weights `[..., H]` and states `[..., H, S]`.
     """
-    e, bias = rule.edges.features, rule.edges.whole_bias
+    e, bias = rule.edges.features, rule.edges.total_bias
     if rule.edges.key is not None:
-        key = key + _project(required(e), rule.edges.key)
+        key = key + _project(require(e), rule.edges.key)
     state = rule.score.state(query, key, e)
     score = rule.score.weigh(state)
     return rule.normaliser(score if bias is None else score + bias, e, into), state
@@ -164,7 +164,7 @@ def weigh_values(value: Tensor, weights: Tensor, state: Tensor, edges: Projected
         edges: the features of these edges and their maps.
     """
     if edges.value is not None:
-        value = value + _project(required(edges.features), edges.value)
+        value = value + _project(require(edges.features), edges.value)
     if edges.state_value is not None:
         value = value + torch.einsum("...hs,hds->...hd", state, edges.state_value)
     return weights.unsqueeze(-1) * value
@@ -202,7 +202,7 @@ def attend_pairs(
     keys, values = packed.split_senders(key), packed.split_senders(value)  # [b, s, H, C]
     at_once = _matrix_form(rule, return_states) or torch.compiler.is_compiling()  # which unrolls loops
     parts: list[tuple[Tensor, ...]] = []
-    features, biases = buckets(rule.edges.features), buckets(rule.edges.whole_bias)
+    features, biases = buckets(rule.edges.features), buckets(rule.edges.total_bias)
     for q, k, v, e, b, into in zip(queries, keys, values, features, biases, _receivers(graph), strict=True):
         if at_once:
             parts.append(attend_receivers(q, k, v, rule.with_features(e, b), into, return_states))
@@ -211,7 +211,7 @@ def attend_pairs(
         done = []
         for start in range(0, q.shape[1], rows):
             at = slice(start, start + rows)
-            block = rule.with_features(_rows(e, at), _rows(b, at))
+            block = rule.with_features(*(None if x is None else x[:, at] for x in (e, b)))
             done.append(attend_receivers(q[:, at], k, v, block, into.block(at), return_states))
         parts.append(tuple(torch.cat(x, 1) for x in zip(*done, strict=True)))
     out, weights, states = zip(*parts, strict=True)
@@ -248,15 +248,15 @@ def attend_receivers(
         s = rule.score.pairs(query, key, edges.features)
         if edges.key is not None:
             of_edge = torch.einsum("brhc,hck->brhk", rule.score.prepare(query), edges.key)  # q · W_K e = (q W_K) · e
-            s = s + required(edges.features) @ of_edge.transpose(2, 3)
-        state, bias = s.unsqueeze(-1), edges.whole_bias
+            s = s + require(edges.features) @ of_edge.transpose(2, 3)
+        state, bias = s.unsqueeze(-1), edges.total_bias
         weights = rule.normaliser(s if bias is None else s + bias, edges.features, into)
     else:
         weights, state = weigh_edges(query[:, :, None], key[:, None], rule, into)
     kept = F.dropout(weights, rule.dropout)
     out = (kept.permute(0, 3, 1, 2) @ value.transpose(1, 2)).transpose(1, 2)
     if edges.value is not None:  # sum_s w W_V e = W_V sum_s w e
-        out = out + torch.einsum("brhk,hdk->brhd", kept.transpose(2, 3) @ required(edges.features), edges.value)
+        out = out + torch.einsum("brhk,hdk->brhd", kept.transpose(2, 3) @ require(edges.features), edges.value)
     if edges.state_value is not None:
         mixed = torch.einsum("brsh,brshc->brhc", kept, state)
         out = out + torch.einsum("brhc,hdc->brhd", mixed, edges.state_value)
@@ -269,10 +269,6 @@ def _matrix_form(rule: AttentionRule, states: bool) -> bool:
     by_pair = edges.key is not None and not score.bilinear
     vectors = edges.state_value is not None or (states and score.state_channels > 1)
     return score.matrix_form and not by_pair and not vectors
-
-
-def _rows(x: Tensor | None, at: slice) -> Tensor | None:
-    return None if x is None else x[:, at]
 
 
 def _receivers(graph: CompleteGraph) -> list[CompleteGraphAggregator]:

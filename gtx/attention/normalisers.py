@@ -12,7 +12,7 @@ from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import glorot
 from torch_geometric.utils import scatter, softmax
 
-from gtx.attention.scores import required
+from gtx.attention.scores import require
 from gtx.graph import CompleteGraph
 
 # --- The edges of a graph grouped by the receiver they go into: what a normaliser works on, in either layout.
@@ -248,12 +248,12 @@ class DistanceAdjacencyBlend(Normaliser):
             raise ValueError(f"expected edge features [distance, adjacency, known], 3 channels, got {came}")
         distance, adjacent, known = edge.split(1, -1)  # [..., 1] each, the same for every head
         if self.kernel == "exp":
-            near = (-distance).exp() * known
+            closeness = (-distance).exp() * known
         else:
             unknown = torch.zeros_like(distance).masked_fill(known == 0, -1e4)  # known pairs share all the weight
-            near = into.softmax(unknown - distance) * known
+            closeness = into.softmax(unknown - distance) * known
         attention, by_distance, by_bond = self.weights.to(score.dtype)
-        return into.only(attention * into.softmax(score) + by_distance * near + by_bond * adjacent)
+        return into.only(attention * into.softmax(score) + by_distance * closeness + by_bond * adjacent)
 
     def __repr__(self) -> str:
         return f"DistanceAdjacencyBlend({', '.join(f'{w:.3g}' for w in self.initial)}, {self.kernel})"
@@ -288,7 +288,7 @@ class GatedSoftmax(Normaliser):
         self.lin_gate.reset_parameters()
 
     def forward(self, score: Tensor, edge: Tensor | None, into: ReceiverAggregator) -> Tensor:
-        gate = into.only(self.lin_gate(required(edge)).sigmoid())
+        gate = into.only(self.lin_gate(require(edge)).sigmoid())
         weights = into.softmax(score) * gate
         return weights * torch.log1p(into.sum(gate)) if self.scale else weights
 
@@ -306,7 +306,7 @@ class SiLUWithCutoff(Normaliser):
     """
 
     def forward(self, score: Tensor, edge: Tensor | None, into: ReceiverAggregator) -> Tensor:
-        return into.only(silu(score) * required(edge)[..., -1:])
+        return into.only(silu(score) * require(edge)[..., -1:])
 
 
 # --- A gate on each head of each receiver.

@@ -96,7 +96,7 @@ class Score(nn.Module):
         return f"{type(self).__name__}({', '.join(f'{name}={size}' for name, size in sizes.items() if size)})"
 
 
-def required(edge: Tensor | None) -> Tensor:
+def require(edge: Tensor | None) -> Tensor:
     """Return the edge features, without which the caller cannot compute.
 
     Raises:
@@ -280,12 +280,12 @@ class RMATScore(_LearnedScore):
         self.reset_parameters()
 
     def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
-        relative = torch.einsum("...k,hck->...hc", required(edge), self.edge)
+        relative = torch.einsum("...k,hck->...hc", require(edge), self.edge)
         scaled = (query * key).sum(-1) + ((query + key) * relative).sum(-1)
         return scaled * query.shape[-1] ** -0.5 + (self.content * key).sum(-1) + (self.position * relative).sum(-1)
 
     def pairs(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
-        edge, root = required(edge), query.shape[-1] ** 0.5
+        edge, root = require(edge), query.shape[-1] ** 0.5
         # (q/√C + w)·W e = ((q/√C + w) W)·e, and the same for k/√C: vectors [., n, H, K]
         by_receiver = torch.einsum("brhc,hck->brhk", query / root + self.position, self.edge)
         by_sender = torch.einsum("bshc,hck->bshk", key / root, self.edge)
@@ -331,7 +331,7 @@ class EdgeModulatedDotScore(_LearnedScore):
         self.activation = activation
 
     def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
-        factor = self.lin_edge(required(edge)).unflatten(-1, (self.heads, self.channels))
+        factor = self.lin_edge(require(edge)).unflatten(-1, (self.heads, self.channels))
         factor = factor if self.activation is None else self.activation(factor)
         score = self.scale * (query * key * factor).sum(-1)
         return score if self.clip is None else score.clamp(-self.clip, self.clip)
@@ -368,7 +368,7 @@ class ClippedDotScore(_LearnedScore):
         return self._bounded(dots(query, key), query, edge)
 
     def _bounded(self, dot: Tensor, query: Tensor, edge: Tensor | None) -> Tensor:
-        return (dot * query.shape[-1] ** -0.5).clamp(-self.clip, self.clip) + self.lin_edge(required(edge))
+        return (dot * query.shape[-1] ** -0.5).clamp(-self.clip, self.clip) + self.lin_edge(require(edge))
 
 
 class GRITScore(_LearnedScore):
@@ -406,7 +406,7 @@ class GRITScore(_LearnedScore):
         return self.weigh(self.state(query, key, edge))
 
     def state(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
-        edge, per_head = required(edge), self.vector.shape
+        edge, per_head = require(edge), self.vector.shape
         weight, bias = (lin(edge).unflatten(-1, per_head) for lin in (self.lin_weight, self.lin_bias))
         return (signed_root((query + key) * weight) + bias).relu()
 

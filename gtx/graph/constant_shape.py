@@ -128,7 +128,7 @@ class ConstantShapeGraph(CompleteGraph):
             ranges.append(SizeBucket(first, first + count, 0, most))
             first += count
         molecules = torch.stack([self.ptr[:-2], self.pair_ptr[:-2], self.ptr.diff()[:-1]])
-        return MoleculesBySize(molecules, tuple(ranges), whole=False)
+        return MoleculesBySize(molecules, tuple(ranges), complete=False)
 
     def _pack(self) -> Buckets:
         device, (N, P) = self.ptr.device, (self.num_nodes, self.num_pairs)

@@ -56,8 +56,8 @@ def hash_atom_environments(
     label, bond = _label(batch.x, atoms), _label(batch.edge_attr, bonds)
     labels = [label]
     for _ in range(radius):
-        around = torch.zeros_like(label).index_add_(0, receiver, mixed(label[sender] * _CHAIN + bond))
-        label = mixed(label * _ROUND + around)
+        around = torch.zeros_like(label).index_add_(0, receiver, mix_bits(label[sender] * _CHAIN + bond))
+        label = mix_bits(label * _ROUND + around)
         labels.append(label)
     return torch.stack(labels)
 
@@ -66,11 +66,11 @@ def _label(codes: Tensor, columns: Sequence[int] | None) -> Tensor:
     """Hash each row of codes `[n, C]` to one number, int64 `[n]`, from some columns or, by default, all."""
     label = torch.zeros(codes.shape[0], dtype=torch.long, device=codes.device)
     for column in range(codes.shape[1]) if columns is None else columns:
-        label = mixed(label * _CHAIN + codes[:, column].long() + 1)
+        label = mix_bits(label * _CHAIN + codes[:, column].long() + 1)
     return label
 
 
-def mixed(label: Tensor) -> Tensor:
+def mix_bits(label: Tensor) -> Tensor:
     """Mix the bits of labels: one step of a multiplicative hash."""
     label = (label ^ (label >> 29)) * _SPREAD
     return label ^ (label >> 32)
@@ -249,7 +249,7 @@ class ExpanderEdges(EdgeSelector):
         sender, receiver = graph.pair_index
         draw = Random(self.seed)
         for _ in range(self.degree // 2):
-            place, count = _places(mixed(mixed(kinds) * (draw.getrandbits(62) | 1)), graph)
+            place, count = _places(mix_bits(mix_bits(kinds) * (draw.getrandbits(62) | 1)), graph)
             ahead = (place[receiver] - place[sender]).remainder(count[graph.batch[receiver]])
             edges |= (ahead == 1) | (ahead == count[graph.batch[receiver]] - 1)
         return edges

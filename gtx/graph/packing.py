@@ -32,12 +32,12 @@ class MoleculesBySize(NamedTuple):
         molecules: first node, first pair and size n of each molecule, int64 `[3, M]`, contiguous.
         ranges: bounds on the sizes that are known without reading from the device, in the same order; molecules in no
             range are empty.
-        whole: whether all molecules are listed, so that every node and every pair belongs to one of them.
+        complete: whether all molecules are listed, so that every node and every pair belongs to one of them.
     """
 
     molecules: Tensor
     ranges: tuple[SizeBucket, ...]
-    whole: bool = True
+    complete: bool = True
 
     @property
     def least(self) -> int:

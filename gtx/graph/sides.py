@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gtx.graph.edge_selectors import hash_atom_environments, mixed
+from gtx.graph.edge_selectors import hash_atom_environments, mix_bits
 
 
 def split_sides(data: Data, atom_sizes: Sequence[int], bond_sizes: Sequence[int]) -> tuple[Data, Data]:
@@ -69,5 +69,5 @@ def label_environments(batch: Data, schemes: Sequence[Mapping[str, Any]]) -> lis
             continue
         before, after = (hash_atom_environments(side, **own) + number for side in split_sides(batch, *scheme["sides"]))
         same = before == after
-        labels += [before.masked_fill(same, UNCHANGED), mixed(after + 1).masked_fill(same, UNCHANGED)]
+        labels += [before.masked_fill(same, UNCHANGED), mix_bits(after + 1).masked_fill(same, UNCHANGED)]
     return labels

@@ -78,8 +78,8 @@ class _Embedding(torch.autograd.Function):
         out = base.new_empty(len(read[0][0]), len(base))
         kept = [torch.empty_like(out) if learned and weight is not None else None for _ in range(3)]
         parts = (_Part * len(read))(*(_part(*each, table) for each, table in zip(read, tables, strict=True)))
-        given = base, turned, bias, out, *kept
-        if run(_embedding_library(len(base)), "forward", _threads(out), len(out), len(read), parts, *given):
+        tensors = base, turned, bias, out, *kept
+        if run(_embedding_library(len(base)), "forward", _threads(out), len(out), len(read), parts, *tensors):
             return None
         ctx.save_for_backward(base, weight, bias, *tables, *kept)
         ctx.read = read
@@ -107,8 +107,8 @@ class _Embedding(torch.autograd.Function):
         parts = (_Part * len(tables))(
             *(_part(*each, *both) for each, *both in zip(ctx.read, tables, d_tables, strict=True))
         )
-        given = weight, slope, outer_slope, d_out, d_y, d_x
-        run(_embedding_library(len(base)), "backward", threads, len(d_out), len(parts), parts, *given)
+        tensors = weight, slope, outer_slope, d_out, d_y, d_x
+        run(_embedding_library(len(base)), "backward", threads, len(d_out), len(parts), parts, *tensors)
         if d_y is not None:
             d_weight, d_bias = d_y.t() @ inner, d_y.sum(0)
         d_tables = [

@@ -99,7 +99,7 @@ class GraphTransformerLayer(nn.Module):
         """
         edges = edge_attr if self.norm_edge is None else self.norm_edge(edge_attr)
         normed = self.norm_attention(x) if self.norm_first else x
-        mixed, alpha, states = self.attention.attend(
+        attended, alpha, states = self.attention.attend(
             normed, edge_index, edges, weights is not None, self.edge_update is not None
         )
         if weights is not None and alpha is not None:
@@ -107,10 +107,10 @@ class GraphTransformerLayer(nn.Module):
         if self.scaler is not None:
             if bond_index is None:
                 raise ValueError("the degree scaler counts bonds: expected bond_index [2, E], got None")
-            mixed = self.scaler(mixed, degree(bond_index[1], x.shape[0]))
+            attended = self.scaler(attended, degree(bond_index[1], x.shape[0]))
         if self.local is not None:
-            mixed = mixed + self.local(normed, bond_index, bond_attr)
-        x = x + self.dropout(mixed)
+            attended = attended + self.local(normed, bond_index, bond_attr)
+        x = x + self.dropout(attended)
         x = x if self.norm_first else self.norm_attention(x)
         x = add_residual(x, self.mlp, self.norm_mlp, self.dropout, self.norm_first)
         return x, edge_attr if self.edge_update is None else self.edge_update(edge_attr, states, edge_index)
@@ -168,8 +168,8 @@ class GPSLayer(nn.Module):
         attended, alpha, _ = self.attention.attend(x, edge_index, edge_attr, weights is not None)
         if weights is not None and alpha is not None:
             weights.append(alpha)
-        near = self.norm_local(x + self.dropout(self.local(x, bond_index, bond_attr)))
-        x = near + self.norm_attention(x + self.dropout(attended))
+        local = self.norm_local(x + self.dropout(self.local(x, bond_index, bond_attr)))
+        x = local + self.norm_attention(x + self.dropout(attended))
         return self.norm_mlp(x + self.dropout(self.mlp(x))), edge_attr
 
 
@@ -243,7 +243,7 @@ class EquivariantAttentionLayer(nn.Module):
                 edges = edges.masked_fill(~edge_index.mask[:, None], 0.0)
             edge_index = edge_index.pair_index
         sender, receiver = edge_index
-        radial, along, near = edges.split([self.radial, 3, 1], -1)
+        radial, along, nearness = edges.split([self.radial, 3, 1], -1)
         if x.shape[1] == self.channels:
             vectors = x.new_zeros(len(x), 3, self.channels)
         else:
@@ -256,7 +256,7 @@ class EquivariantAttentionLayer(nn.Module):
 
         query, key = heads(self.lin_query(normed))[receiver], heads(self.lin_key(normed))[sender]
         score = self.score(query, key, radial)
-        alpha = self.normaliser(score, near, EdgeListAggregator(receiver, len(x)))
+        alpha = self.normaliser(score, nearness, EdgeListAggregator(receiver, len(x)))
         if weights is not None:
             weights.append(alpha)
         value = self.lin_value(normed)[sender] * nn.functional.silu(self.lin_edge_value(radial))
@@ -272,7 +272,7 @@ class EquivariantAttentionLayer(nn.Module):
         if self.last:
             return out, edge_attr
         messages = turned[:, None] * vectors[sender] + moved[:, None] * along[:, :, None]
-        vectors = vectors + collect(near[:, :, None] * messages) + of_vectors[:, None] * third
+        vectors = vectors + collect(nearness[:, :, None] * messages) + of_vectors[:, None] * third
         return torch.cat([out, vectors.flatten(1)], -1), edge_attr
 
     def __repr__(self) -> str:

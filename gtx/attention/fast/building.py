@@ -60,10 +60,10 @@ def build(source: Path, **macros: int) -> ctypes.CDLL | None:
         pass
     try:
         with tempfile.TemporaryDirectory(prefix="gtx-") as scratch:
-            made = Path(scratch, "made.so")
-            _compile([command, *words, str(source), "-lm", "-o", str(made)])
-            _keep(made, kept)
-            return ctypes.CDLL(str(made))
+            compiled = Path(scratch, "compiled.so")
+            _compile([command, *words, str(source), "-lm", "-o", str(compiled)])
+            _keep(compiled, kept)
+            return ctypes.CDLL(str(compiled))
     except subprocess.CalledProcessError as error:
         reason = (error.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"])[0]
     except OSError as error:
@@ -99,14 +99,14 @@ def _is_own(folder: Path) -> bool:
     return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
-def _keep(made: Path, kept: Path) -> None:
+def _keep(compiled: Path, kept: Path) -> None:
     """Copy a compiled library to the user's cache for the next run, or log why that is impossible."""
     try:
         kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _is_own(kept.parent):
             raise PermissionError(errno.EPERM, "others may write to it")
         with atomic_file(kept) as file:
-            file.write(made.read_bytes())
+            file.write(compiled.read_bytes())
     except OSError as error:
         logging.getLogger(__name__).warning("compiled code cannot be kept in %s: %s", kept.parent, error.strerror)
 
@@ -165,6 +165,6 @@ def plain_gradients(
     """
     # as views: where one tensor was made from another, its gradient is not that of the other too
     views = [None if x is None else x.view_as(x) for x in tensors]
-    wanted = [x for x, need in zip(views, needed, strict=True) if need and x is not None]
-    found = iter(torch.autograd.grad(definition(*views), wanted, d_out, create_graph=True))
-    return [next(found) if need else None for need in needed]
+    inputs = [x for x, need in zip(views, needed, strict=True) if need and x is not None]
+    gradients = iter(torch.autograd.grad(definition(*views), inputs, d_out, create_graph=True))
+    return [next(gradients) if need else None for need in needed]

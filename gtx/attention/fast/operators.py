@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gtx.attention.scores import required
+from gtx.attention.scores import require
 from gtx.graph import CompleteGraph
 from gtx.graph.packing import MoleculesBySize, SizeBucket
 
@@ -54,10 +54,10 @@ def shared_memory(device: torch.device) -> int:
 def fits(graph: CompleteGraph, largest: int) -> bool:
     """Return whether a plan exists: some molecule is small enough, and either all are or the others can be selected.
 
-    To select them, the host reads from the device. Compiled code cannot do so, nor a graph that is not `whole`.
+    To select them, the host reads from the device. Compiled code cannot do so, nor an order that is not `complete`.
     """
     order = graph.size_order
-    apart = order.whole and not torch.compiler.is_compiling()
+    apart = order.complete and not torch.compiler.is_compiling()
     return 0 < order.least <= largest and (order.most <= largest or apart)
 
 
@@ -79,7 +79,7 @@ def plan(graph: CompleteGraph, largest: int) -> tuple[MoleculesBySize, LargeMole
             if inside:
                 launches.append(SizeBucket(inside[0].first, inside[-1].stop, least + 1, tile))
         large = _large(graph, largest) if order.most > largest else None
-        work = MoleculesBySize(order.molecules, tuple(launches), order.whole and large is None)
+        work = MoleculesBySize(order.molecules, tuple(launches), order.complete and large is None)
         graph.shared[name] = work, large
     return graph.shared[name]
 
@@ -135,7 +135,7 @@ def attention(
         o, `[N, H, D]`, and c, `[N, H, K]`, or `[0]` where it is not wanted.
     """
     ranges = [number for each in work.ranges for number in each]
-    molecules = (work.molecules, ranges, work.whole, num_pairs)
+    molecules = (work.molecules, ranges, work.complete, num_pairs)
     return _forward(q, k, v, bias, features, spread, mask, seed, *molecules, collect, dropout)
 
 
@@ -151,14 +151,14 @@ def _forward(
     seed: Tensor | None,
     molecules: Tensor,
     ranges: Sequence[int],
-    whole: bool,
+    complete: bool,
     num_pairs: int,
     collect: bool,
     dropout: float,
 ) -> tuple[Tensor, Tensor]:
     features, spread = (None if x is None else x.contiguous() for x in (features, spread))
     launches = _Launches(q, k, v, features, molecules, ranges, num_pairs)
-    out, collected = _outputs(torch.empty if whole else torch.zeros, q, v, features, collect)
+    out, collected = _outputs(torch.empty if complete else torch.zeros, q, v, features, collect)
     weights = launches.per_head(q.dtype) if collect else None
     launches.forward(launches.scores(spread, bias), mask, seed, out, weights, dropout=dropout)
     if collect:
@@ -180,7 +180,7 @@ def _backward(
     seed: Tensor | None,
     molecules: Tensor,
     ranges: Sequence[int],
-    whole: bool,
+    complete: bool,
     num_pairs: int,
     collect: bool,
     dropout: float,
@@ -192,7 +192,7 @@ def _backward(
     """
     features, spread = (None if x is None else x.contiguous() for x in (features, spread))
     launches = _Launches(q, k, v, features, molecules, ranges, num_pairs)
-    make = torch.empty if whole else torch.zeros
+    make = torch.empty if complete else torch.zeros
     grads = _gradients(make, q, k, v, bias, features, spread, wanted)
     *of_nodes, d_bias, d_features, d_spread = grads
     d_out, d_collected = d_out.contiguous(), d_collected.contiguous()
@@ -215,7 +215,7 @@ def _backward(
 
 
 def _outputs(make: Callable, q: Tensor, v: Tensor, features: Tensor | None, collect: bool) -> tuple[Tensor, Tensor]:
-    of_features = (*q.shape[:2], required(features).shape[1]) if collect else (0,)
+    of_features = (*q.shape[:2], require(features).shape[1]) if collect else (0,)
     return make(v.shape, dtype=q.dtype, device=q.device), make(of_features, dtype=q.dtype, device=q.device)
 
 
@@ -333,7 +333,7 @@ class _Launches:
 
     def _per_receiver(self, kernel: Any, *tensors: Tensor | None, numbers: tuple = ()) -> None:
         """Launch a program per few receivers, for all heads."""
-        H, K = self.nodes[0].shape[1], required(self.features).shape[1]
+        H, K = self.nodes[0].shape[1], require(self.features).shape[1]
         widths = {"H": H, "K": K, "H_TILE": power_of_two(H), "K_TILE": power_of_two(K)}
         for each in self.ranges:
             self._launch(kernel, each, each.most // _ROWS, _ROWS, tensors, numbers, widths)

@@ -15,7 +15,7 @@ from gtx.attention.definition import DOT_SOFTMAX, AttentionRule, ProjectedEdgeFe
 from gtx.attention.fast import operators, verification
 from gtx.attention.fast.building import are_transformed
 from gtx.attention.fast.operators import fits, limit, plan
-from gtx.attention.scores import required
+from gtx.attention.scores import require
 from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.graph.packing import MoleculesBySize
 
@@ -115,9 +115,9 @@ def why_not(
     graph: CompleteGraph, query: Tensor, key: Tensor, value: Tensor, edges: ProjectedEdgeFeatures, dropout: float = 0.0
 ) -> str | None:
     """Why the kernels are not to be relied on for what `attention` would launch, or None: see `verification.verify`."""
-    features = required(edges.features) if edges.in_key_or_value else None
+    features = require(edges.features) if edges.in_key_or_value else None
     dtype = _dtype(query, key, value)
-    bias = edges.whole_bias if features is None else edges.bias
+    bias = edges.total_bias if features is None else edges.bias
     dtypes = (dtype, None if bias is None else bias.dtype, None if features is None else features.dtype)
     widths = (query.shape[1], query.shape[2], value.shape[2], 0 if features is None else features.shape[1])
     spread = features is not None and (edges.key is not None or edges.score is not None)
@@ -148,7 +148,7 @@ def _small(
     dropout: float,
 ) -> Tensor:
     """Return the molecules that have a tile; nodes of others get zeros."""
-    bias, features, spread = edges.whole_bias, None, None
+    bias, features, spread = edges.total_bias, None, None
     if edges.in_key_or_value:
         bias, features = edges.bias, edges.features
         if edges.score is not None:

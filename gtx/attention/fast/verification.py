@@ -99,8 +99,8 @@ def _compare(
     generator = torch.Generator().manual_seed(crc32(repr((dtypes, widths, parts, tile)).encode()))
 
     def draw(*shape: int, dtype: torch.dtype = dtype, scale: float = 1.0) -> Tensor:
-        made = torch.randn(shape, generator=generator) * scale
-        return made.to(device, dtype).requires_grad_(gradients)
+        drawn = torch.randn(shape, generator=generator) * scale
+        return drawn.to(device, dtype).requires_grad_(gradients)
 
     try:
         graph = CompleteGraph.from_ptr(torch.tensor([0, *sizes]).cumsum(0).to(device))
@@ -116,7 +116,7 @@ def _compare(
         seed = torch.tensor([7], device=device) if dropped else None
         work, _ = operators.plan(graph, tile)
         dropout = _ALL_KEPT if dropped else 0.0
-        found: tuple[Tensor, ...] = operators.attention(
+        actual: tuple[Tensor, ...] = operators.attention(
             q, k, v, bias, features, a, mask, seed, work, P, collect, dropout
         )
 
@@ -125,17 +125,17 @@ def _compare(
 
         exact_nodes = [doubled(x) for x in (q, k, v)]
         exact_edges = [None if x is None else doubled(x) for x in (bias, features, a)]
-        wanted = _by_definition(graph if mask is None else graph.masked(mask), exact_nodes, exact_edges)
+        expected = _by_definition(graph if mask is None else graph.masked(mask), exact_nodes, exact_edges)
         outputs = 2 if collect else 1
-        found, wanted = found[:outputs], wanted[:outputs]
-        errors = [_error(x, y) for x, y in zip(found, wanted, strict=True)]
+        actual, expected = actual[:outputs], expected[:outputs]
+        errors = [_error(x, y) for x, y in zip(actual, expected, strict=True)]
         if gradients:
-            upstream = [draw(*x.shape).detach() for x in found]
+            upstream = [draw(*x.shape).detach() for x in actual]
             leaves = [x for x in (q, k, v, bias, features, a) if x is not None]
             exact_leaves = [x for x in (*exact_nodes, *exact_edges) if x is not None]
-            of_found = torch.autograd.grad(found, leaves, upstream)
-            of_wanted = torch.autograd.grad(wanted, exact_leaves, [x.double() for x in upstream])
-            errors += [_error(x, y) for x, y in zip(of_found, of_wanted, strict=True)]
+            actual_gradients = torch.autograd.grad(actual, leaves, upstream)
+            expected_gradients = torch.autograd.grad(expected, exact_leaves, [x.double() for x in upstream])
+            errors += [_error(x, y) for x, y in zip(actual_gradients, expected_gradients, strict=True)]
     except Exception as error:  # no compiler, too little shared memory, a cache that cannot be written, ...
         lines = [*filter(None, map(str.strip, str(error).splitlines())), "no reason given"]
         return f"do not run here ({type(error).__name__}: {lines[0][:200]})"
@@ -144,8 +144,8 @@ def _compare(
     return None if worst <= bound else f"give wrong numbers here (off by {worst:.1g} for molecules up to {tile} atoms)"
 
 
-def _error(found: Tensor, wanted: Tensor) -> float:
-    return float((found.detach().double() - wanted.detach()).norm() / wanted.detach().norm())
+def _error(actual: Tensor, expected: Tensor) -> float:
+    return float((actual.detach().double() - expected.detach()).norm() / expected.detach().norm())
 
 
 def _by_definition(

@@ -267,9 +267,11 @@ def test_a_graph_of_constant_shape_has_a_plan_of_its_own_and_a_ghost() -> None:
         close(one[: len(other)], other, 1e-5)
         assert one[len(other) :].eq(0).all()
     assert "packed" not in graph.shared  # no bucket is needed
-    large = MoleculesBySize(graph.size_order.molecules, (SizeBucket(0, 1, 0, 300), SizeBucket(1, 4, 0, 6)), whole=False)
+    large = MoleculesBySize(
+        graph.size_order.molecules, (SizeBucket(0, 1, 0, 300), SizeBucket(1, 4, 0, 6)), complete=False
+    )
     assert not operators.fits(SimpleNamespace(size_order=large), 256)  # they cannot be picked out
-    assert operators.fits(SimpleNamespace(size_order=large._replace(whole=True)), 256)
+    assert operators.fits(SimpleNamespace(size_order=large._replace(complete=True)), 256)
 
 
 def test_each_tensor_is_read_by_strides_of_its_own() -> None:
