@@ -18,10 +18,7 @@ TINY = {
 }
 """Settings under which training is a matter of seconds."""
 
-TINY_ESTIMATOR = {
-    "model_arguments": TINY["model_arguments"],
-    "settings": {"threads": 1, "accelerator": "cpu"},
-}
+TINY_ESTIMATOR = {"model_arguments": TINY["model_arguments"], "settings": {"threads": 1, "accelerator": "cpu"}}
 """The same of an estimator."""
 
 ALONE = {"baselines": False, "report": False}

@@ -154,8 +154,7 @@ CASES: dict[str, Case] = {
         sums_to_one=False,
     ),
     "GRIT": Case(
-        published(K, score=lambda: GRITScore(H, 7, K))(key_channels=7, edge_bias=False, edge_value="state"),
-        "random",
+        published(K, score=lambda: GRITScore(H, 7, K))(key_channels=7, edge_bias=False, edge_value="state"), "random"
     ),
     "Exphormer": Case(
         published(K, score=lambda: EdgeModulatedDotScore(H, 7, K))(key_channels=7, edge_bias=False), "random"

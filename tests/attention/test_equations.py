@@ -70,10 +70,7 @@ def test_luong(kind: str) -> None:
     """Luong et al. 2015, eq. 8: h_tᵀ W_a h_s, v_a·tanh(W_a [h_t; h_s])."""
     torch.manual_seed(0)
     x, _ = inputs(6)
-    score = {
-        "general": lambda: BilinearScore(1, 6),
-        "concat": lambda: AdditiveScore(1, 4),
-    }[kind]()
+    score = {"general": lambda: BilinearScore(1, 6), "concat": lambda: AdditiveScore(1, 4)}[kind]()
     raw = kind != "concat"
     layer = EdgeAttention(6, 6 if raw else 4, projections="none" if raw else "separate", bias=False, score=score)
     layer = layer.double()

@@ -4,13 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from gtx.attention import (
-    DistanceAdjacencyBlend,
-    GatedSoftmax,
-    Hardmax,
-    Normaliser,
-    Softmax,
-)
+from gtx.attention import DistanceAdjacencyBlend, GatedSoftmax, Hardmax, Normaliser, Softmax
 from gtx.attention.normalisers import CompleteGraphAggregator, EdgeListAggregator
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import attention, in_both_layouts, inputs, matrix_features, project

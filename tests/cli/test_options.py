@@ -101,14 +101,8 @@ def test_columns_of_atoms_and_bonds_make_their_tasks() -> None:
         (["--accelerator=gpu"], "gtx: --accelerator: this machine has no GPU that torch can use"),
         (["--precision=3-true"], "gtx: Lightning cannot train so: "),
         (["--model-arguments", "channels=1000000"], "gtx: model standard would have 47,000,"),
-        (
-            ["--model-arguments", "layers=100000"],
-            "gtx: the model cannot be made: expected layers of at most 1,",
-        ),
-        (
-            ["--model-arguments", "heads=1000000000"],
-            "gtx: model.arguments.heads: expected a number of at most 1,",
-        ),
+        (["--model-arguments", "layers=100000"], "gtx: the model cannot be made: expected layers of at most 1,"),
+        (["--model-arguments", "heads=1000000000"], "gtx: model.arguments.heads: expected a number of at most 1,"),
         (
             ["--model-arguments", "dropout=.inf"],
             "gtx: --model-arguments.dropout: expected finite numbers of at most 64",

@@ -218,11 +218,7 @@ def test_a_split_column():
     row_log = RowLog()
     values = ["train", " Val ", "VALID", "validation", "dev", "TEST", "valdiation", "", "Train"]
     split = split_by_column(values, row_log, "fold")
-    assert {name: rows.tolist() for name, rows in split.items()} == {
-        "train": [0, 8],
-        "val": [1, 2, 3, 4],
-        "test": [5],
-    }
+    assert {name: rows.tolist() for name, rows in split.items()} == {"train": [0, 8], "val": [1, 2, 3, 4], "test": [5]}
     assert list(row_log.warnings) == [7, 8]
     said = 'row 7, column "fold", value "valdiation": is none of train, val and test'
     assert row_log.warnings[7] == [f"{said}; the row is in no part of the split; did you mean 'validation'?"]

@@ -83,11 +83,7 @@ def test_hop_masks_are_the_distances(batch: Batch) -> None:
 
 
 BOND_SIZES = Featuriser().bond_sizes
-ENCODINGS = [
-    ShortestPathBonds(BOND_SIZES[0]),
-    ShortestPathBonds(BOND_SIZES[0], 3, farthest=4),
-    SimplePathCounts(3),
-]
+ENCODINGS = [ShortestPathBonds(BOND_SIZES[0]), ShortestPathBonds(BOND_SIZES[0], 3, farthest=4), SimplePathCounts(3)]
 
 
 def random_graph(sizes: list[int], bonds_per_node: float, seed: int, both_ways: bool) -> Data:

@@ -8,11 +8,7 @@ from gtx.base.errors import InputError
 from gtx.data import featurise
 from gtx.explain import compute_attribution, explain_prediction
 from gtx.explain.attribution import compute_shapley_values
-from gtx.explain.relevance import (
-    attention_rollout,
-    gradient_weighted_attention,
-    measure_faithfulness,
-)
+from gtx.explain.relevance import attention_rollout, gradient_weighted_attention, measure_faithfulness
 from gtx.models import build_model, kernel_ridge
 from gtx.molecules import Featuriser, read_smiles
 from gtx.molecules.descriptors import assign_substructures

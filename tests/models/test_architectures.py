@@ -57,8 +57,7 @@ def test_each_has_the_name_promised_and_says_what_it_is_and_where_it_comes_from(
 
 
 @pytest.mark.parametrize(
-    ("name", "coordinates"),
-    [(name, use) for name in NAMES for use in USES[ARCHITECTURES[name].coordinates]],
+    ("name", "coordinates"), [(name, use) for name in NAMES for use in USES[ARCHITECTURES[name].coordinates]]
 )
 def test_the_guarantees(name: str, coordinates: bool) -> None:
     check_model(make(name, coordinates=coordinates), positions="partial")

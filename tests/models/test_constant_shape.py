@@ -8,12 +8,7 @@ import torch
 from torch import Tensor
 
 from gtx.data import MoleculeStore
-from gtx.data.batches import (
-    ConstantShapeStore,
-    batch_with_encodings,
-    make_constant_shape_batch,
-    precompute_encodings,
-)
+from gtx.data.batches import ConstantShapeStore, batch_with_encodings, make_constant_shape_batch, precompute_encodings
 from gtx.encodings import ContinuousFeatureSpec, Encoding
 from gtx.graph.constant_shape import BatchShape
 from gtx.models import GraphTransformer

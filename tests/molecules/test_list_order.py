@@ -119,8 +119,7 @@ def test_mol_blocks_keep_their_order_and_lose_their_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("smiles", "reason"),
-    [("[CH3:2]O", "has none"), ("[CH3:2][OH:2]", "has the map number 2 twice")],
+    ("smiles", "reason"), [("[CH3:2]O", "has none"), ("[CH3:2][OH:2]", "has the map number 2 twice")]
 )
 def test_map_numbers_that_give_no_order_are_an_error(smiles: str, reason: str) -> None:
     with pytest.raises(MoleculeError, match=reason):

@@ -116,8 +116,7 @@ BATCH = torch.tensor([0, 0, 0, 2])
 
 
 @pytest.mark.parametrize(
-    ("kind", "of"),
-    [("sum", lambda x: x.sum(0)), ("mean", lambda x: x.mean(0)), ("max", lambda x: x.max(0).values)],
+    ("kind", "of"), [("sum", lambda x: x.sum(0)), ("mean", lambda x: x.mean(0)), ("max", lambda x: x.max(0).values)]
 )
 def test_pools_each_molecule(kind: str, of: object) -> None:
     x = torch.randn(4, 5) - 3.0

@@ -75,10 +75,7 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "other features": (lambda h: h["featuriser"].update(hash="0"), "describes molecules differently"),
     "unknown setting": (lambda h: h["featuriser"]["settings"].update(colour=1), "colour"),
-    "unknown model": (
-        lambda h: h["model"].update(name="annotations"),
-        "model.name: 'annotations' is not one of gtx's",
-    ),
+    "unknown model": (lambda h: h["model"].update(name="annotations"), "model.name: 'annotations' is not one of gtx's"),
     "other shape": (lambda h: h["model"]["arguments"].update(channels=32), "F32 .195, 32., the file F32 .195, 16."),
     "member missing": (lambda h: h.update(members=3), "tensor members.2.* the file has none"),
     "no task": (lambda h: h.pop("task"), "task: this entry is missing"),

@@ -128,10 +128,7 @@ def test_each_member_says_what_it_says_alone_and_their_mean_is_the_prediction(pr
 @pytest.mark.parametrize(
     ("task", "columns"),
     [
-        (
-            BinaryClassification(["gap", "solvation_water"], calibration="temperature", temperatures=(3.0, 0.4)),
-            EACH,
-        ),
+        (BinaryClassification(["gap", "solvation_water"], calibration="temperature", temperatures=(3.0, 0.4)), EACH),
         (MulticlassClassification("kind", classes=(("a", "b"),)), ["kind_a_1", "kind_a_2", "kind_b_1", "kind_b_2"]),
     ],
     ids=["calibrated classes", "several classes"],

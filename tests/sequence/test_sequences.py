@@ -14,12 +14,7 @@ from torch import Tensor
 from gtx.base.errors import InputError
 from gtx.data import MoleculeStore, featurise
 from gtx.models import standard
-from gtx.sequence.model import (
-    GeneratedSequence,
-    MoleculeToSequenceModel,
-    beam_search,
-    greedy_search,
-)
+from gtx.sequence.model import GeneratedSequence, MoleculeToSequenceModel, beam_search, greedy_search
 from gtx.sequence.sequences import (
     CHARACTER_TOKENIZER,
     END_TOKEN,

@@ -57,10 +57,7 @@ def test_the_domain_is_answered_where_it_is_asked_for() -> None:
     assert answered[0]["similarity"] == 1 >= high and answered[1]["similarity"] < low
     assert answered[0]["domain_error"] > 0 and answered[0]["domain_rows"] >= 10
     assert names < set(table.splitlines()[0].split(","))
-    with (
-        pytest.raises(gtx.InputError, match="training rows"),
-        served(gtx.load(GOLDEN / "regression.gtx"), domain=True),
-    ):
+    with pytest.raises(gtx.InputError, match="training rows"), served(gtx.load(GOLDEN / "regression.gtx"), domain=True):
         pass
 
 

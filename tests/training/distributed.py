@@ -108,9 +108,7 @@ def torchrun(folder: Path, restarts: int, function: Callable[..., Any], *argumen
     """What torchrun does on two machines, simulated here: two agents that start one process each, as forks."""
     meeting = {"run_id": "test", "rdzv_backend": "c10d", "rdzv_endpoint": f"127.0.0.1:{_port()}"}
     config = LaunchConfig(
-        *(2, 2, 1),
-        **{**meeting, "max_restarts": restarts},
-        **{"start_method": "fork", "monitor_interval": 0.05},
+        *(2, 2, 1), **{**meeting, "max_restarts": restarts}, **{"start_method": "fork", "monitor_interval": 0.05}
     )
     agent = partial(_launch, config, function, arguments)
     return processes(folder, agent, agent, environments=[{"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": 1}] * 2)

@@ -24,13 +24,7 @@ LOGP = np.array([[MolLogP(Chem.MolFromSmiles(smiles))] for smiles in SMILES])
 _ORDER = np.random.default_rng(0).permutation(len(SMILES))
 SPLIT = {"train": _ORDER[:48], "val": _ORDER[48:60], "test": _ORDER[60:]}
 MARKS = {"data": {"file": "benzenes", "rows": len(SMILES)}}
-SMALL: dict[str, Any] = {
-    "epochs": 4,
-    "batch_molecules": 16,
-    "threads": 1,
-    "progress": False,
-    "accelerator": "cpu",
-}
+SMALL: dict[str, Any] = {"epochs": 4, "batch_molecules": 16, "threads": 1, "progress": False, "accelerator": "cpu"}
 
 
 def store(y: np.ndarray = LOGP) -> MoleculeStore:

@@ -250,12 +250,7 @@ def test_what_gtx_did_not_write_is_refused_and_stays(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "file"),
-    [
-        ("train", "metrics.json"),
-        ("train", "predictions-val.csv"),
-        ("tune", "best"),
-    ],
+    ("command", "file"), [("train", "metrics.json"), ("train", "predictions-val.csv"), ("tune", "best")]
 )
 def test_a_command_takes_nothing_for_its_own(command: str, file: str, tmp_path, capsys) -> None:
     write(tmp_path / "val.csv", [["CCO", 1], ["CCN", 2]], ["smiles", "gap"])

@@ -108,10 +108,7 @@ def test_relations_that_are_not_read_are_said(tmp_path, capsys) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (
-            {"target_columns": ("gap", "dipole")},
-            "--relation-column: expected one target, whose relations these are",
-        ),
+        ({"target_columns": ("gap", "dipole")}, "--relation-column: expected one target, whose relations these are"),
         ({"task": BinaryClassification("gap")}, "--relation-column: values of the task classification have no bounds"),
         ({"relation_column": "gap"}, "'gap' is a target; it cannot have the relations too"),
         ({"relation_column": "nothing"}, "there is no column 'nothing'"),

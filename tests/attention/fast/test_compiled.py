@@ -64,10 +64,7 @@ def agree(graph: CompleteGraph, tensors: list[Tensor | None], factor: Tensor | N
 
 
 @needs_compiler
-@pytest.mark.parametrize(
-    ("parts", "masked"),
-    [("", False), ("b", True), ("kv", True), ("sv", False), ("kvsb", True)],
-)
+@pytest.mark.parametrize(("parts", "masked"), [("", False), ("b", True), ("kv", True), ("sv", False), ("kvsb", True)])
 def test_output_and_every_gradient(parts: str, masked: bool) -> None:
     graph = graph_of(SIZES, masked)
     agree(graph, chosen(inputs(graph, 4, 8, 6, 5), parts), rtol=1e-10, atol=1e-10)
