@@ -12,8 +12,6 @@ from gtx.encodings.encoding import CategoricalFeatureSpec, ContinuousFeatureSpec
 from gtx.graph import CompleteGraph
 from gtx.graph.sides import split_sides
 
-# --- Atom types as codes.
-
 
 class AtomTypes(Encoding):
     """Encoding of atoms by the code of their type, the first column of `x`, for a learned embedding.
@@ -45,9 +43,6 @@ class AtomTypes(Encoding):
         return data.x[:, :1], None
 
 
-# --- Degree: how many neighbours an atom has.
-
-
 class NodeDegree(Encoding):
     """Encoding of nodes by their number of bonds, with one code for "more than `largest`".
 
@@ -68,9 +63,6 @@ class NodeDegree(Encoding):
         receiver = data.edge_index[1]
         degree = receiver.new_zeros(graph.num_nodes).index_add_(0, receiver, torch.ones_like(receiver))
         return degree.clamp_(max=self.largest + 1).unsqueeze(1), None
-
-
-# --- Bonds, as features of pairs.
 
 
 class BondFeatures(Encoding):

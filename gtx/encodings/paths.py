@@ -37,7 +37,7 @@ def compiled(edge_index: Tensor, graph: CompleteGraph) -> bool:
     )
 
 
-# --- Shortest-path distance, as a code of each pair.
+# --- Shortest-path distance, as a code of each pair or as masks.
 
 FARTHEST = 4096
 """Bonds of the longest paths that connect two atoms in an exported program."""
@@ -92,9 +92,6 @@ class ShortestPathLength(Encoding):
         while steps < most:  # twice as far every time
             connected, steps = (connected @ connected).clamp_(max=1.0), 2 * steps
         return torch.where(reached > 0, distance, self.largest + 2 - connected)
-
-
-# --- Hop masks: for every number of bonds, which pairs are so far apart.
 
 
 class ShortestPathOneHot(Encoding):

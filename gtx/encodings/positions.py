@@ -71,7 +71,7 @@ class RandomWalkProbabilities(Encoding):
         return nodes.T if self.nodes else None, pairs.T if self.pairs else None
 
 
-# --- A learned function of eigenvectors that does not depend on their signs.
+# --- Eigenvectors of the graph Laplacian, and a learned function of them that does not depend on their signs.
 
 
 class SignInvariant(nn.Module):
@@ -106,8 +106,6 @@ class SignInvariant(nn.Module):
         result = self.round(self.before(both), edge_index).sum(0).transpose(0, 1)
         return result * (values > 0)[..., None]
 
-
-# --- Eigenvectors of the graph Laplacian.
 
 ZERO = 1e-9  # an eigenvalue below this is zero: the first that is not is about 5e-6 for a chain of 1,000 atoms
 PADDING = 3.0  # eigenvalue of padding: above 2, the largest there can be otherwise

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from gtx.encodings.encoding import ContinuousFeatureSpec, Encoding
 from gtx.graph import CompleteGraph
 
-# --- A polynomial that leads to zero smoothly.
+# --- The distance of pairs, functions of it, and sums of these.
 
 
 def envelope(x: Tensor, exponent: int) -> Tensor:
@@ -29,9 +29,6 @@ def envelope(x: Tensor, exponent: int) -> Tensor:
     p = exponent
     inside = 1 - (p + 1) * (p + 2) / 2 * x**p + p * (p + 2) * x ** (p + 1) - p * (p + 1) / 2 * x ** (p + 2)
     return torch.where(x < 1, inside, 0.0)
-
-
-# --- The distance in space, and the base class of its radial bases.
 
 
 def pair_distance(data: Data, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
@@ -134,9 +131,6 @@ def check_basis(channels: int, cutoff: float, least: int = 1) -> None:
         raise ValueError(f"expected at least {least} channels and a positive cutoff, got {channels} and {cutoff}")
 
 
-# --- Gaussians of the distance in space.
-
-
 class GaussianDistance(RadialBasis):
     r"""Encoding of the distance of two atoms in space by Gaussians.
 
@@ -190,9 +184,6 @@ class GaussianDistance(RadialBasis):
         return torch.exp(-0.5 * ((distance[:, None] - self.centres) / self.log_widths.exp()).square())
 
 
-# --- Spherical Bessel functions of the distance in space.
-
-
 class BesselDistance(RadialBasis):
     r"""Encoding of the distance of two atoms in space by spherical Bessel functions of order zero, with a smooth cutoff
     c.
@@ -229,9 +220,6 @@ class BesselDistance(RadialBasis):
         pi_x = math.pi * torch.where(apart, x, 1.0)
         waves = torch.where(apart, (self.orders * pi_x).sin() / pi_x, self.orders)
         return math.sqrt(2 / self.cutoff) * math.pi / self.cutoff * waves * envelope(x, self.exponent)
-
-
-# --- Gaussians of the exponential of the distance in space.
 
 
 class ExpNormDistance(RadialBasis):
@@ -271,9 +259,6 @@ class ExpNormDistance(RadialBasis):
         return gaussians * envelope(distance[:, None] / self.cutoff, exponent=3)
 
 
-# --- Sines and cosines of the distance in space.
-
-
 class FourierDistance(RadialBasis):
     r"""Encoding of the distance of two atoms by sines and cosines on the interval from 0 to the cutoff c.
 
@@ -309,9 +294,6 @@ class FourierDistance(RadialBasis):
         return torch.cat([angles.sin(), angles.cos()], -1)
 
 
-# --- The distance and the bond of a pair, as they are.
-
-
 class MATDistanceAndAdjacency(Encoding):
     r"""Distance and adjacency of two atoms, which the Molecule Attention Transformer (MAT) blends with its attention.
 
@@ -336,9 +318,6 @@ class MATDistanceAndAdjacency(Encoding):
         bonded = torch.zeros_like(distance)
         bonded[graph.pair_of(data.edge_index)] = 1.0
         return None, torch.stack([distance, bonded, known.to(distance.dtype)], -1)
-
-
-# --- The distances of pairs, and for every node their sum.
 
 
 class TransformerM3DEncoding(Encoding):
@@ -373,7 +352,7 @@ class TransformerM3DEncoding(Encoding):
         return sum_over_others(pairs[:, :-1], graph), pairs
 
 
-# --- Directions from receivers to senders.
+# --- Directions, and the surroundings of an atom.
 
 
 class PairUnitVector(Encoding):
@@ -406,8 +385,6 @@ class PairUnitVector(Encoding):
         unit, near, known = pair_direction(data, graph, self.cutoff)
         return None, torch.cat([unit, (near * known)[:, None]], -1)
 
-
-# --- Invariants of the moments of the surroundings of an atom in space.
 
 HARMONICS = (slice(0, 1), slice(1, 4), slice(4, 9))  # of degree 0, 1, 2
 
@@ -503,9 +480,6 @@ def _sums(left: Tensor, right: Tensor, graph: CompleteGraph) -> Tensor:
         by_receiver = (tensor[pairs].view(count * size, size, -1) for tensor in (left, right))
         sums.append(torch.einsum("rsa,rsc->rac", *by_receiver))
     return graph.packed.nodes.unpack(torch.cat(sums))
-
-
-# --- Atoms around an atom in space, by type and distance.
 
 
 class NeighbourAtomTypes(Encoding):

@@ -21,7 +21,7 @@ from torch_geometric.data import Batch, Data
 import gtx
 from gtx.base.errors import InputError, first_line
 from gtx.base.files import atomic_file
-from gtx.export.running import INPUTS, METADATA, ExportedModel, split_molecules
+from gtx.export.running import INPUTS, METADATA, ExportedModel
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_selectors import hash_atom_environments
 from gtx.graph.packing import Buckets, FlatToPaddedMap
@@ -29,7 +29,6 @@ from gtx.kernel import KernelRidge
 from gtx.kernel.kernels import DescriptorKernel
 from gtx.models import GraphTransformer
 from gtx.molecules import ATOM_FEATURE_VALUES
-from gtx.molecules.perception import featurise_texts
 from gtx.prediction.foundation import FOUNDATION_MODEL
 from gtx.prediction.foundation_embedding import reading_parts
 from gtx.prediction.model_file import blend_outputs
@@ -119,8 +118,8 @@ def trace(program: MoleculeProgram, model: Predictor) -> torch.export.ExportedPr
         InputError: a module of the model cannot be traced.
     """
     atoms, bonds = torch.export.Dim("atoms", max=MOST_ATOMS), torch.export.Dim("bonds", max=MOST_BONDS)
-    flat = featurise_texts(model.header.featuriser, [EXAMPLE])
-    example = tuple(map(torch.from_numpy, next(split_molecules(flat))))
+    molecule = model.header.featuriser(EXAMPLE)
+    example = tuple(torch.from_numpy(getattr(molecule, name)) for name in INPUTS)
     shapes = ({0: atoms}, {1: bonds}, {0: bonds}, None)
     try:
         with torch.no_grad(), _quietly():

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gtx.base.errors import InputError, first_line
-from gtx.molecules import FeaturisedMolecules, Featuriser
-from gtx.molecules.perception import featurise_texts
+from gtx.molecules import Featuriser, MoleculeError
 
 INPUTS = ("atoms", "bonds", "bond_codes", "descriptors")
-"""Inputs of an exported model, arrays of `gtx.molecules.FeaturisedMolecules` for one molecule: uint8 `[N, A]`,
-int32 `[2, E]`, uint8 `[E, F]` and float32 `[D]`."""
+"""Inputs of an exported model, arrays of a `gtx.molecules.Molecule`: uint8 `[N, A]`, int32 `[2, E]`, uint8 `[E, F]` and
+float32 `[D]`."""
 METADATA = "gtx"
 """Key of the description of the model, JSON, among the metadata of the file."""
-
-
-def split_molecules(flat: FeaturisedMolecules) -> Iterator[list[np.ndarray]]:
-    """Yield the `INPUTS` of each molecule that could be read."""
-    atom = bond = 0
-    for atoms, bonds, descriptors in zip(flat.atom_counts, flat.bond_counts, flat.descriptors, strict=True):
-        own, ends = slice(atom, atom + atoms), slice(bond, bond + bonds)
-        yield [flat.atoms[own], flat.bonds[:, ends], flat.bond_codes[ends], descriptors]
-        atom, bond = atom + atoms, bond + bonds
 
 
 class ExportedModel:
@@ -70,12 +60,16 @@ class ExportedModel:
             A dictionary with an array per name of `columns`, float64 `[n]`, NaN if a molecule could not be read or its
             prediction is not finite; and `error`, a list of texts, None without an error.
         """
-        flat = featurise_texts(self.featuriser, list(smiles), smiles=False)
-        answers = np.full((len(flat.errors), len(self.columns)), np.nan)
-        readable = [i for i, error in enumerate(flat.errors) if error is None]
-        for i, arrays in zip(readable, split_molecules(flat), strict=True):
-            answers[i] = self.session.run(None, dict(zip(INPUTS, arrays, strict=True)))[0]
-        return dict(zip(self.columns, answers.T, strict=True)) | {"error": flat.errors}
+        answers = np.full((len(smiles), len(self.columns)), np.nan)
+        errors: list[str | None] = [None] * len(smiles)
+        for i, text in enumerate(smiles):
+            try:
+                molecule = self.featuriser(text, smiles=False)
+            except MoleculeError as error:
+                errors[i] = str(error)
+                continue
+            answers[i] = self.session.run(None, {name: getattr(molecule, name) for name in INPUTS})[0]
+        return dict(zip(self.columns, answers.T, strict=True)) | {"error": errors}
 
     def __repr__(self) -> str:
         return f"ExportedModel({', '.join(self.columns)})"

@@ -110,11 +110,6 @@ class Graphs(NamedTuple):
         """Sender and receiver of every bond, int32 `[2, 2M]`; bond k is at 2k and, the other way, at 2k + 1."""
         return np.ascontiguousarray(np.stack([self.ends, self.ends[:, ::-1]], 1).reshape(-1, 2).T)
 
-    @property
-    def both_codes(self) -> np.ndarray:
-        """Codes of bonds in the order of `both_ways`, uint8 `[2M, F]`."""
-        return self.bonds.repeat(2, axis=0)
-
 
 # --- The binary form.
 

@@ -135,7 +135,7 @@ def _describe(
     return FeaturisedMolecules(
         graphs.atoms,
         graphs.both_ways,
-        graphs.both_codes,
+        graphs.bonds.repeat(2, axis=0),
         values,
         graphs.atom_counts,
         2 * graphs.bond_counts,

@@ -27,8 +27,6 @@ from gtx.nn import (
     TripletAttention,
 )
 
-# --- The Transformer encoder over atoms.
-
 
 @published
 def transformer(out_channels: int, *, steps: int = 16, **arguments: Any) -> GraphTransformer:
@@ -56,9 +54,6 @@ def transformer(out_channels: int, *, steps: int = 16, **arguments: Any) -> Grap
         layer=layer,
         **arguments,
     )
-
-
-# --- Graphormer.
 
 
 def with_biases(out_channels: int, heads: int = 8, readout: Sequence[str] = (), **arguments: Any) -> GraphTransformer:
@@ -114,9 +109,6 @@ def graphormer(
     return with_biases(out_channels, bond_sizes=bond_sizes, encodings=encodings, readout=readout, **arguments)
 
 
-# --- GPS: general, powerful, scalable graph transformers.
-
-
 def gps_layer(of: LayerSettings, **modules: Any) -> GPSLayer:
     """Make a layer of GINE and attention, with further arguments of the attention by name."""
     return GPSLayer(of.attention(**modules), BondMessagePassing(of.channels), of.channels, dropout=of.dropout)
@@ -146,9 +138,6 @@ def gps(out_channels: int, *, steps: int = 16, readout: Sequence[str] = ("sum",)
         layer=gps_layer,
         **arguments,
     )
-
-
-# --- GRIT: graph inductive biases without message passing.
 
 
 @published
@@ -202,9 +191,6 @@ def grit(
         layer=layer,
         **arguments,
     )
-
-
-# --- The Edge-augmented Graph Transformer, and with triplets of atoms the Triplet Graph Transformer.
 
 
 @published

@@ -25,8 +25,6 @@ from gtx.models.assembly import LayerSettings, graph_transformer, published
 from gtx.models.graph_transformer import GraphTransformer
 from gtx.nn import EquivariantAttentionLayer, GraphTransformerLayer, TransformerMPairEncoding
 
-# --- The Molecule Attention Transformer.
-
 
 @published
 def mat(
@@ -68,9 +66,6 @@ def mat(
         layer=layer,
         **arguments,
     )
-
-
-# --- The Relative Molecule Attention Transformer.
 
 
 @published
@@ -120,9 +115,6 @@ def rmat(
         layer=layer,
         **arguments,
     )
-
-
-# --- The equivariant transformer of TorchMD-NET.
 
 
 @published
@@ -177,9 +169,6 @@ def torchmd_net(
         layer=layer,
         **arguments,
     )
-
-
-# --- Transformer-M: one model for molecules as graphs and in space.
 
 
 @published

@@ -15,8 +15,6 @@ from gtx.models.assembly import LayerSettings, graph_transformer, published
 from gtx.models.graph_transformer import GraphTransformer
 from gtx.nn import EdgeAttention, GPSLayer, GraphTransformerLayer
 
-# --- Graph attention over the bonds: GAT, GATv2 and GaAN.
-
 
 @published
 def gat(out_channels: int, **arguments: Any) -> GraphTransformer:
@@ -100,9 +98,6 @@ def _over_bonds(
     )
 
 
-# --- Exphormer: sparse attention over the bonds, a random regular graph and virtual nodes.
-
-
 @published
 def exphormer(
     out_channels: int,
@@ -152,9 +147,6 @@ def exphormer(
         edge_list=edge_list,
         **arguments,
     )
-
-
-# --- TokenGT: atoms and bonds as tokens of a plain Transformer.
 
 
 @published

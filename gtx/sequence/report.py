@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gtx.molecules import MoleculeError, read_smiles
 from gtx.report.context import RunReport
 from gtx.report.gallery import Gallery
 from gtx.report.kinds import titles
 from gtx.report.page import render
 from gtx.report.panels import RATE, learning_curves, size_panel
+from gtx.sequence.task import GeneratedTexts, SequenceGenerationTask, canonical_smiles
 
 if TYPE_CHECKING:
-    from gtx.sequence.task import GeneratedTexts, SequenceGenerationTask
     from gtx.training_data import Dataset
 
 
@@ -60,6 +59,7 @@ def write_run_report(
 def _shown(report: RunReport, molecule: int, truth: str, answers: GeneratedTexts, gallery: Gallery) -> dict[str, Any]:
     """Collect a wrong text beside the right one; drawn, if they are SMILES."""
     row, written, canonical = report.row_number(molecule), answers.texts[molecule], answers.canonical
+    texts = {} if canonical is None else {"right": truth, "written": written}
     return {
         "row": row,
         "source": report.smiles[molecule],
@@ -68,15 +68,7 @@ def _shown(report: RunReport, molecule: int, truth: str, answers: GeneratedTexts
         "valid": canonical is None or canonical[molecule] is not None,
         "pictures": [
             gallery.molecule(text, f"What is {what} in row {row}")
-            for what, text in (("right", truth), ("written", written))
-            if canonical is not None and _is_smiles(text)
+            for (what, text), smiles in zip(texts.items(), canonical_smiles([*texts.values()]), strict=True)
+            if smiles is not None
         ],
     }
-
-
-def _is_smiles(text: str) -> bool:
-    try:
-        read_smiles(text)
-    except MoleculeError:
-        return False
-    return True
