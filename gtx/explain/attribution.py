@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -14,10 +15,12 @@ from torch import Tensor
 
 from gtx.base.errors import InputError
 from gtx.data import MoleculeStore
-from gtx.explain.explanation import ExplanationBase
+from gtx.explain.explanation import LINE, ExplanationBase
 from gtx.explain.subject import copies, in_units, open_subject, outputs_without
 from gtx.kernel import KernelRidge
+from gtx.molecules import draw_molecule
 from gtx.molecules.descriptors import assign_substructures
+from gtx.molecules.drawing import SCALE
 from gtx.molecules.perception import Text
 from gtx.prediction import Predictor
 from gtx.prediction.foundation_embedding import FoundationEmbedding
@@ -102,6 +105,9 @@ def _sampled(change: Callable[[np.ndarray], np.ndarray], n: int, permutations: i
 # --- One molecule, one target: the contribution of each atom, or of each substructure.
 
 
+SIZE, LETTERS = (520, 400), 66  # width and height of the molecule in pixels, and the most letters of a line below it
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Attribution(ExplanationBase):
     """Contributions (Shapley values) of the atoms or substructures of a molecule to its prediction, in the target's
@@ -151,9 +157,18 @@ class Attribution(ExplanationBase):
         """Draw the molecule, each atom coloured by the value (red raises the prediction, blue lowers it), and below it
         the legend.
         """
-        from gtx.explain.figure import draw_attribution  # matplotlib is slow to import
+        from gtx.explain.figure import open_sheet  # matplotlib is slow to import
 
-        return draw_attribution(self)
+        lines = [line for text in self.legend() for line in textwrap.wrap(text, LETTERS)]
+        drawing = draw_molecule(
+            self.molecules, self.contributions.values[self.players], self.smiles, SIZE, numbers=True
+        )
+        width, end = SIZE[0], SIZE[1] + SCALE
+        with open_sheet(width, end + LINE * (len(lines) + 1)) as sheet:
+            sheet.put(0, 0, drawing)
+            for k, line in enumerate(lines):
+                sheet.write(width / 2, end + LINE * (k + 1), line, size=13, ha="center")
+            return sheet.svg()
 
     def legend(self) -> list[str]:
         """Explain the drawing in lines of text."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,9 @@ from gtx.data.rows import plural
 from gtx.explain.relevance import (
     AtomRemovalEffect,
     attention_rollout,
+    average_attention_by_distance,
     gradient_weighted_attention,
+    highest,
     measure_faithfulness,
     rank_correlation,
     shortest_path_lengths,
@@ -28,11 +31,15 @@ from gtx.explain.relevance import (
 from gtx.explain.subject import Subject, copies, index, open_subject, predict_without
 from gtx.models import GraphTransformer, MultiComponentModel, build_model
 from gtx.models.composites import join_parts
+from gtx.molecules import draw_attention, draw_molecule
+from gtx.molecules.drawing import SCALE
 from gtx.molecules.perception import Text
 from gtx.prediction import Predictor
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
+
+    from gtx.explain.figure import Sheet
 
 
 def check_figure_name(path: str | Path) -> None:
@@ -250,8 +257,6 @@ class Explanation(AttentionAnalysis, ExplanationBase):
 
     def svg(self) -> str:
         """Draw the whole figure as an SVG element."""
-        from gtx.explain.figure import draw_explanation  # matplotlib is slow to import
-
         return draw_explanation(self)
 
     def text(self) -> str:
@@ -378,3 +383,108 @@ def most_uneven(weights: np.ndarray) -> int:
     share = np.maximum(size / np.maximum(size.sum(1, keepdims=True), 1e-300), 1e-300)
     entropy, even = -(share * np.log(share)).sum(1), np.log(np.maximum((size > 0).sum(1), 1))
     return int(np.argmax(np.round(even - entropy, 9)))  # of equals, the first
+
+
+# --- The figure of an explanation by attention: rows of panels.
+
+CELL, GAP = (310, 268), 26  # a panel, and what lies between two; all in pixels
+LEFT, TOP, ROW = 24, 62, 350  # the margin, where the rows begin, and their height
+COLUMNS = tuple(LEFT + column * (CELL[0] + GAP) for column in range(3))
+WIDTH, END = COLUMNS[-1] + CELL[0] + LEFT, TOP + 4 * ROW
+MOST_NUMBERS = 50  # atoms that are numbered in a panel
+LINE, LETTERS = 19, 150  # height of a line of a caption in pixels, and the most letters below the figure
+
+
+def draw_explanation(e: Explanation) -> str:
+    """Draw the figure as one SVG element: attention, then scores of atoms; below each the same with random weights."""
+    from gtx.explain.figure import open_sheet  # matplotlib is slow to import
+
+    lines = [line for text in captions(e) for line in textwrap.wrap(text, LETTERS)]
+    with open_sheet(WIDTH, END + 20 + LINE * len(lines)) as sheet:
+        sheet.write(LEFT, 36, _short(e.smiles, 125), size=min(18, max(11, 1400 / len(e.smiles))), weight="bold")
+        for row, (name, analysis, draw_row) in enumerate(
+            (
+                ("Trained", e, draw_attention_row),
+                ("Random weights", e.random, draw_attention_row),
+                ("Trained", e, draw_scores_row),
+                ("Random weights", e.random, draw_scores_row),
+            )
+        ):
+            y = TOP + row * ROW
+            network = name if e.blend is None else f"{name}, the network alone"
+            heading = f"{network}: {e.quantity} = {analysis.prediction:.4g}"
+            sheet.write(LEFT, y + 14, _short(heading, 110), size=15)
+            sheet.rule(LEFT, y + 24)
+            draw_row(sheet, e, analysis, y + 48)
+        for k, line in enumerate(lines):
+            sheet.write(LEFT, END + 12 + LINE * k, line, size=12.5)
+        return sheet.svg()
+
+
+def _short(text: str, letters: int) -> str:
+    return text if len(text) <= letters else f"{text[: letters - 1]}…"
+
+
+def draw_attention_row(sheet: Sheet, e: Explanation, analysis: AttentionAnalysis, y: float) -> None:
+    """Draw a row of panels: one atom's attention, every atom's, and attention by distance."""
+    x, middle, right = COLUMNS
+    sheet.write(x, y, f"Attention of atom {e.atoms[e.receiver]}", size=13, weight="bold")
+    sheet.write(middle, y, "Attention of every atom", size=13, weight="bold")
+    sheet.write(right, y, "Attention by distance", size=13, weight="bold")
+
+    weights, n = e.shown(analysis), len(e.atoms)
+    size = (CELL[0], CELL[1] - SCALE)
+    both = [e.shown(of) for of in (e, e.random)]  # on one scale
+    rows = [shown[e.receiver] for shown in both]
+    ends = min(map(np.min, rows)), max(map(np.max, rows))
+    numbers = n <= MOST_NUMBERS
+    sheet.put(x, y + 8, draw_attention(e.molecules, weights, e.receiver, size=size, numbers=numbers, ends=ends))
+
+    ends = min(map(np.min, both)), max(map(np.max, both))
+    sheet.heat_map((middle + 50, y + 16, 204, 204), weights, e.atoms, ends)
+
+    def by_distance(of: AttentionAnalysis) -> tuple[np.ndarray, np.ndarray]:
+        """Average for each layer if the figure shows the mean over heads, else for each head."""
+        return average_attention_by_distance(of.weights.mean(1) if e.head is None else of.weights[e.layer], e.distance)
+
+    apart, means = by_distance(analysis)
+    lines = [by_distance(of)[1] for of in (e, e.random)]
+    ends = min(map(np.min, lines)), max(map(np.max, lines))
+    chosen, name = (e.layer, "layer") if e.head is None else (e.head, "head")
+    sheet.distances((right + 54, y + 16, CELL[0] - 62, 204), apart, means, chosen, f"{name} {chosen}", n, ends)
+
+
+def draw_scores_row(sheet: Sheet, e: Explanation, analysis: AttentionAnalysis, y: float) -> None:
+    """Draw a row of panels: two scores of the atoms, and the removal test of both."""
+    numbers = len(e.atoms) <= MOST_NUMBERS
+    titles = {"rollout": "Rollout", "gradient": "Gradient-weighted attention"}
+    for x, (name, title) in zip(COLUMNS, titles.items(), strict=False):
+        sheet.write(x, y, title, size=13, weight="bold")
+        if analysis is e.random and np.isfinite(rho := e.agreement()[name]):
+            sheet.write(x + CELL[0], y, f"ρ = {rho:.2f}", size=12, ha="right")
+        scores, size = getattr(analysis, name), (CELL[0], CELL[1] - SCALE)
+        ringed = highest(scores, min(3, len(scores) // 2)).tolist()
+        sheet.put(x, y + 8, draw_molecule(e.molecules, scores, size=size, ringed=ringed, numbers=numbers))
+    sheet.write(COLUMNS[2], y, "Removal test: attention of k atoms removed", size=13, weight="bold")
+    sheet.removals((COLUMNS[2] + 54, y + 16, CELL[0] - 62, 150), analysis.faithfulness, analysis.without)
+
+
+def captions(e: Explanation) -> list[str]:
+    """Write the sentences under the figure, for a chemist."""
+    remarks = [*e.notes] if e.blend is None else [f"this is the network alone; {e.blend}", *e.notes]
+    notes = "".join(f" {remark[0].upper()}{remark[1:]}." for remark in remarks)
+    apart = " ∞: no path of bonds connects the two atoms." if np.isinf(e.distance).any() else ""
+    return [
+        "Attention: every atom reads other atoms, each with its own weight. The pictures show the weights of "
+        f"{e.layer_name()}, counted from 0. The ringed atom {e.atoms[e.receiver]} reads the shaded atoms.{apart}",
+        "Rollout multiplies the attention of all layers; in every layer, half comes from the atom itself (Abnar & "
+        f"Zuidema 2020). Gradient-weighted attention adds up the weights that raise {e.quantity}, each multiplied by "
+        "how much it raises it (Chefer et al. 2021). Both give one score per atom; rings mark the highest scores.",
+        "Removal test: the attention to and from the k atoms with the highest scores is removed, and the prediction "
+        "changes (coloured lines). The grey band is the change for k random atoms (mean ± sd), the dotted line the "
+        "change for all atoms. The percentages are the share of random sets that change the prediction less "
+        "(chance: 50%).",
+        "Random weights: the same network before training. Where its pictures look like those of the trained network, "
+        "they show little of what the network learned. ρ is the rank correlation of its scores with the trained "
+        f"network's. {CAVEAT}{notes}",
+    ]
