@@ -65,16 +65,18 @@ def attend(
 
 def _check(graph: CompleteGraph, query: Tensor, key: Tensor, value: Tensor, rule: AttentionRule) -> None:
     """Check the shapes, since compiled code reads whatever lies in memory."""
-    (N, H, C), M, D, edges = query.shape, graph.num_senders, value.shape[-1], rule.edges
-    if graph.num_nodes != N or key.shape != (M, H, C) or value.shape != (M, H, D):
+    (N, H, C), (M, _, D), edges = query.shape, value.shape, rule.edges
+    if (graph.num_senders, graph.num_nodes) != (M, N):
         raise ValueError(
-            f"expected query [{graph.num_nodes}, H, C], key [{M}, H, C] and value [{M}, H, D], "
-            f"got {list(query.shape)}, {list(key.shape)} and {list(value.shape)}"
+            f"expected {graph.num_senders} senders and {graph.num_nodes} receivers, as in {graph}, got {M} and {N}"
         )
+    if key.shape != (M, H, C) or value.shape[1] != H:
+        shapes = ", ".join(str(list(x.shape)) for x in (query, key, value))
+        raise ValueError(f"expected query [{N}, H, C], key [{M}, H, C] and value [{M}, H, D], got {shapes}")
     K = 0 if edges.features is None else edges.features.shape[-1]
-    shapes = {"features": [graph.num_pairs, K], "bias": [graph.num_pairs, H]}
-    shapes |= {"score": [H, K], "key": [H, C, K], "value": [H, D, K]}
-    for name, shape in shapes.items():
+    expected = {"features": [graph.num_pairs, K], "bias": [graph.num_pairs, H]}
+    expected |= {"score": [H, K], "key": [H, C, K], "value": [H, D, K]}
+    for name, shape in expected.items():
         tensor = getattr(edges, name)
         if tensor is not None and list(tensor.shape) != shape:
             raise ValueError(f"expected edges with {name} {shape}, got {list(tensor.shape)}")

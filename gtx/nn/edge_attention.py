@@ -334,37 +334,26 @@ class EdgeAttention(MessagePassing):
         default = edge_index.num_nodes if isinstance(edge_index, CompleteGraph) else len(source)
         return source.new_zeros(default if size is None else size[1], channels)
 
-    def _check_nodes(self, x: Tensor, channels: int) -> None:
-        if x.dim() != 2 or (channels != -1 and channels != x.size(1)):
-            raise ValueError(f"expected x [N, {'C' if channels == -1 else channels}], got {list(x.shape)}")
-        weight = next(self.parameters(), None)
-        dtype = torch.get_default_dtype() if weight is None else weight.dtype
-        casts = weight is None or torch.is_autocast_enabled(x.device.type)
-        if not x.is_floating_point() or (x.dtype != dtype and not casts):
-            raise ValueError(f"expected x of {dtype}, as the weights are, got {x.dtype}")
-
     def _check(
         self, source: Tensor, target: Tensor, edge_index: Tensor | CompleteGraph, edge_attr: Tensor | None
     ) -> None:
         sides = self.in_channels if isinstance(self.in_channels, tuple) else (self.in_channels, self.in_channels)
+        weight = next(self.parameters(), None)
+        dtype = torch.get_default_dtype() if weight is None else weight.dtype
+        casts = weight is None or torch.is_autocast_enabled(source.device.type)
         for x, channels in zip((source, target), sides, strict=True):
-            self._check_nodes(x, channels)
+            if x.dim() != 2 or (channels != -1 and channels != x.size(1)):
+                raise ValueError(f"expected x [N, {'C' if channels == -1 else channels}], got {list(x.shape)}")
+            if not x.is_floating_point() or (x.dtype != dtype and not casts):
+                raise ValueError(f"expected x of {dtype}, as the weights are, got {x.dtype}")
         if isinstance(edge_index, CompleteGraph):
             if self.explain or self._message_forward_hooks:
                 raise ValueError(
                     "an explainer must see the edges it explains: pass the edge list, `graph.edge_index`, "
                     "instead of the CompleteGraph"
                 )
-            if isinstance(edge_index, BipartiteGraph):
-                if (source.size(0), target.size(0)) != (edge_index.num_senders, edge_index.num_nodes):
-                    raise ValueError(
-                        f"expected {edge_index.num_senders} senders and {edge_index.num_nodes} receivers, as in "
-                        f"{edge_index}, got {source.size(0)} and {target.size(0)}"
-                    )
-            elif source is not target:
+            if source is not target and not isinstance(edge_index, BipartiteGraph):
                 raise ValueError("a CompleteGraph joins one set of nodes; for (source, target) pass a BipartiteGraph")
-            elif source.size(0) != edge_index.num_nodes:
-                raise ValueError(f"expected {edge_index.num_nodes} nodes, as in {edge_index}, got {source.size(0)}")
             edges = edge_index.num_pairs
         else:
             if is_sparse(edge_index):

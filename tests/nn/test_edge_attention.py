@@ -313,7 +313,7 @@ def test_dropout(p: float) -> None:
 
 
 def test_nodes_of_another_number() -> None:
-    with refused(r"expected 5 nodes, as in CompleteGraph\(.*\), got 4"):
+    with refused(r"expected 5 senders and 5 receivers, as in CompleteGraph\(.*\), got 4 and 4"):
         EdgeAttention(8, 4)(X[:4], GRAPH)
     with refused(r"expected edge_index \[2, E\] or a CompleteGraph, got \[3, 4\]"):
         EdgeAttention(8, 4)(X, torch.zeros(3, 4, dtype=torch.long))
