@@ -65,7 +65,6 @@ class DataSettings(SplitSettings):
         workers: number of processes that read molecules; default: the number of cores.
         units: units of targets, by name, for display.
         features: extra feature columns that the model reads.
-        relation_column: relations of the values of the one target, such as `>` and `=`, which make bounds of values.
         weight_column: weights of the rows in the loss, 0 or more; a training row of weight 0 is left out.
 
     Raises:
@@ -84,7 +83,6 @@ class DataSettings(SplitSettings):
     featuriser: Featuriser = field(default_factory=Featuriser)
     workers: int | None = None
     units: dict[str, str] = field(default_factory=dict)
-    relation_column: str | None = None
     weight_column: str | None = None
     features: FeatureColumns | None = None
 
@@ -123,7 +121,7 @@ def collect_data_config(settings: DataSettings) -> dict[str, Any]:
         path = Path(source)
         return {"file": path.name, "sha256": hash_file(path)} if path.is_file() else None
 
-    names = ["relation_column", "weight_column"]
+    names = ["weight_column"]
     if settings.split_column:
         names.append("split_column")
         marks: dict[str, Any] = {}
@@ -575,10 +573,6 @@ def _targets(files: Sequence[InputFile], settings: DataSettings) -> tuple[Task, 
             if name in settings.target_columns:
                 raise InputError(f"{name!r} is a target; it cannot be a feature too")
     wanted = settings.task or InferredTask(settings.target_columns)
-    if settings.relation_column is not None:
-        if settings.relation_column in settings.target_columns:
-            raise InputError(f"{settings.relation_column!r} is a target; it cannot have the relations too")
-        wanted = wanted.with_relation(settings.relation_column)
     remarks = wanted.remarks(files) if isinstance(wanted, InferredTask) else []
     task = wanted.infer_from_table(files).with_features(settings.features)
     parts = []

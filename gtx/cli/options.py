@@ -74,11 +74,6 @@ class TableOptions:
         "the end, an atom that one side lacks has the same codes on both; default: reactants-difference",
     )
     agents: bool = option(False, "read the agents over the arrow too, as molecules that do not change")
-    relation_column: str | None = option(
-        None,
-        "a column with the relation of each value of the one target, such as ChEMBL's Standard Relation: = or ~ "
-        "for a value, > or < for a bound to learn from",
-    )
     weight_column: str | None = option(
         None, "a column with the weight of each row in the loss, 0 or more; scores are not weighted"
     )
@@ -243,7 +238,7 @@ def settings_from(values: Mapping[str, Any]) -> tuple[DataSettings, TrainSetting
     has_lists = of_atoms or of_bonds or (task is not None and (task.level != "molecule" or hasattr(task, "tasks")))
     if values["atom_order"] and not (values.get("start") or has_lists):
         raise InputError("--atom-order is for lists of values of atoms or bonds, and this model has none: leave it out")
-    same = ("split_by", "on_error", "workers", "relation_column", "weight_column", *(each.name for each in DIVISION))
+    same = ("split_by", "on_error", "workers", "weight_column", *(each.name for each in DIVISION))
     options = {name: values[name] for name in same if name in values}
     if known and "split_column" in values and not {each.name for each in PARTS} & values["chosen"]:
         options["split_column"] = known.default_split

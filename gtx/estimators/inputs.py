@@ -95,8 +95,10 @@ def read_numbers(y: np.ndarray, task: NumericTask) -> tuple[np.ndarray, np.ndarr
         float64 of the same shape, NaN for blanks and bounds; and the bounds `[n, 2T]`, None without any.
 
     Raises:
-        InputError: y contains something else.
+        InputError: y contains something else, or the task reads relations, for which y has no column.
     """
+    if task.columns.relation_column is not None:
+        raise InputError('relation_column: y has no other column; with censored, texts such as ">5" are bounds')
     if y.dtype.kind in "fiub":
         numbers = y.astype(np.float64)
         if np.isinf(numbers).any():

@@ -50,6 +50,11 @@ class NumberOptions(CoverageOptions):
     censored: bool | None = option(
         None, "also learn from bounds, such as >5 or <=0.1; by default, a row with a bound gets an error"
     )
+    relation_column: str | None = option(
+        None,
+        "a column with the relation of each value of the one target, such as ChEMBL's Standard Relation: = or ~ "
+        "for a value, > or < for a bound to learn from",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

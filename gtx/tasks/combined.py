@@ -120,8 +120,8 @@ class InferredTask:
     """Placeholder for a task that gtx chooses after reading the table.
 
     For molecules the choice is `BinaryClassification` if every target has two different values, numbers or texts, apart
-    from odd cells (see `gtx.tasks.columns.main_labels`), else `Regression`. For atoms and bonds the targets are
-    classes, and the choice is `BinaryClassification` if every target has two of them, else
+    from odd cells (see `gtx.tasks.columns.main_labels`), else, or with a relation column, `Regression`. For atoms and
+    bonds the targets are classes, and the choice is `BinaryClassification` if every target has two of them, else
     `MulticlassClassification`.
 
     Args:
@@ -143,12 +143,6 @@ class InferredTask:
         """Name of the task, for messages."""
         return "inferred" if self.level == "molecule" else BinaryClassification.names[self.level]
 
-    def with_relation(self, column: str) -> Task:
-        """Return the regression whose values are read with the relation in another column."""
-        if self.level != "molecule":
-            return BinaryClassification(self.targets, level=self.level).with_relation(column)
-        return make_task("regression", self.targets, self.options).with_relation(column)
-
     def infer_from_table(self, files: Sequence[InputFile]) -> Task:
         """Choose the task.
 
@@ -157,7 +151,8 @@ class InferredTask:
         """
         options = self.options
         if self.level == "molecule":
-            classes = all([column.has_two_classes() for column in self._columns(files)])
+            numbers = options.get("relation_column") is not None
+            classes = not numbers and all([column.has_two_classes() for column in self._columns(files)])
             name = BinaryClassification.name if classes else Regression.name
         else:
             columns = ClassColumns(self.targets, LEVELS[self.level])
@@ -172,7 +167,7 @@ class InferredTask:
 
     def remarks(self, files: Sequence[InputFile]) -> list[str]:
         """Say why a column with two different values is learned as classes, or as numbers, where this may surprise."""
-        if self.level != "molecule":
+        if self.level != "molecule" or self.options.get("relation_column") is not None:
             return []
         columns = self._columns(files)
         numeric = [column for column in columns if not column.has_two_classes()]

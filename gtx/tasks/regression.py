@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch_geometric.utils import softmax
 
 from gtx.base.errors import InputError, did_you_mean
-from gtx.base.schema import Number, Text, check, entries, list_of, number
+from gtx.base.schema import Number, check, entries, list_of, number
 from gtx.data import FeatureColumns, MoleculeStore
 from gtx.data.cells import LIMIT, too_large
 from gtx.molecules.graphs import ATOM_FEATURE_VALUES, ATOM_INDEX, name_code
@@ -515,12 +515,13 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
         targets: names of the target columns.
         loss: loss of the z-scores: "mse", "mae", "huber" (delta 1), or a function of outputs and targets `[B, T]` that
             returns the loss of each entry, `[B, T]`. The loss is not stored in a model file.
+        relation_column: column with the relation of each value of the one target, such as `>`, which makes it a bound;
+            implies `censored`.
         censored: whether cells such as `>5` are bounds to learn from. With "mse", the loss of a bound is a Gaussian
             likelihood, see `gtx.tasks.metrics.censored_squares`. With other losses, the loss of a bound is 0 if the
             prediction satisfies the bound.
         element_reference: whether a reference value per element is subtracted from the targets; by default only from
             targets of which the composition explains 95 % of the variance.
-        relation_column: column with the relation of each value, such as `>`, which makes it a bound.
         uncertainty: name of a method in `gtx.tasks.uncertainty`, or "none".
         coverage: share of molecules whose true value should be inside the interval.
         sum_to: of atoms, the total of each target over the atoms of a molecule: "charge" (the formal charge), a number,
@@ -539,7 +540,6 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
     names: ClassVar[dict[str, str]] = {"atom": "atoms", "bond": "bonds"}
     unsaved: ClassVar[frozenset[str]] = NumericTask.unsaved | {"loss", "place"}
 
-    relation_column: str | None = learned()
     scaler: TargetScaler = learned()
     interval: dict[str, Any] | None = learned()
     std_factor: tuple[float, ...] | None = learned()
@@ -550,6 +550,13 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         check(self.coverage, BETWEEN_0_AND_1, "coverage")
+        if self.relation_column is not None:
+            if len(self.targets) > 1:
+                expected = "expected one target, whose relations these are"
+                raise InputError(f"--relation-column: {expected}, got {len(self.targets)}")
+            if self.relation_column in self.targets:
+                raise InputError(f"{self.relation_column!r} is a target; it cannot have the relations too")
+            object.__setattr__(self, "censored", True)
         if self.method.width > 1 and self.loss != "mse":
             raise InputError(f"loss: uncertainty {self.uncertainty} has a loss of its own; leave it out")
         if self.method.width > 1 and self.censored:
@@ -588,15 +595,6 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
     def answers(self) -> NumberAnswers:
         return NumberAnswers(self)
 
-    def with_relation(self, column: str) -> Self:
-        if self.level != "molecule":
-            super().with_relation(column)
-        if len(self.targets) > 1:
-            raise InputError(
-                f"--relation-column: expected one target, whose relations these are, got {len(self.targets)}"
-            )
-        return replace(self, censored=True, relation_column=column)
-
     def with_features(self, features: FeatureColumns | None) -> Self:
         if self.sum_to == CHARGE or not isinstance(self.sum_to, str):
             return self
@@ -633,7 +631,6 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
             {"scaler": TargetScaler.header_entries(targets)},
             {
                 "interval": interval | None,
-                "relation_column": Text | None,
                 "std_factor": factors | None,
                 "std_slope": list_of(number(0, STEEPEST), targets, targets) | None,
                 "gap": number(0) | None,

@@ -341,16 +341,6 @@ class Task(ABC):
         """
         return replace(self, **self.columns.infer(files))
 
-    def with_relation(self, column: str) -> Task:
-        """Return the task whose values are read with the relation in another column, such as `>`.
-
-        Raises:
-            InputError: the task has no bounds.
-        """
-        raise InputError(
-            f"--relation-column: values of the task {self.name} have no bounds; it is for --task regression"
-        )
-
     def with_features(self, features: FeatureColumns | None) -> Self:
         """Return the task of a model that also reads some feature columns.
 

@@ -10,7 +10,7 @@ import gtx
 from gtx.base.errors import InputError
 from gtx.cli import main
 from gtx.molecules import Featuriser
-from gtx.tasks import BinaryClassification, Regression
+from gtx.tasks import InferredTask, Regression, make_task
 from gtx.training_data import DataSettings, count_weightless, left_out_lines, load_training_table, outlier_lines
 from gtx.workflow.benchmark import folds_of
 from gtx.workflow.outputs import data_lines
@@ -67,7 +67,8 @@ def test_a_column_of_relations_makes_bounds(tmp_path, capsys) -> None:
     task = gtx.load(run / "model.gtx").task
     assert task.relation_column == "Standard Relation" and task.censored
     assert [{name: row[name] for name in HEADER} for row in read(run / "predictions.csv")] == read(file)
-    data = DataSettings(str(file), ("Standard Value",), relation_column="Standard Relation", workers=0)
+    task = Regression("Standard Value", relation_column="Standard Relation")
+    data = DataSettings(str(file), task=task, workers=0)
     store, gap = load_training_table(data).store, molecules(60).gap.round(2).to_numpy()
     kind = np.array([RELATIONS[i % 10].strip("'")[:1] for i in range(60)])
     for values, signs in ((store.y[:, 0], "=~"), (store.bounds[:, 0], ">"), (store.bounds[:, 1], "<")):
@@ -106,30 +107,28 @@ def test_relations_that_are_not_read_are_said(tmp_path, capsys) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("name", "targets", "column", "message"),
     [
-        ({"target_columns": ("gap", "dipole")}, "--relation-column: expected one target, whose relations these are"),
-        ({"task": BinaryClassification("gap")}, "--relation-column: values of the task classification have no bounds"),
-        ({"relation_column": "gap"}, "'gap' is a target; it cannot have the relations too"),
-        ({"relation_column": "nothing"}, "there is no column 'nothing'"),
+        ("regression", ("gap", "dipole"), "r", "--relation-column: expected one target, whose relations these are"),
+        ("classification", ("gap",), "r", "relation_column: classification has no such option"),
+        ("regression", ("gap",), "gap", "'gap' is a target; it cannot have the relations too"),
+        ("regression", ("gap",), "nothing", "there is no column 'nothing'"),
     ],
 )
-def test_what_relations_cannot_be_read_is_refused(settings: dict, message: str, tmp_path) -> None:
+def test_what_relations_cannot_be_read_is_refused(name, targets, column, message, tmp_path) -> None:
     file = write(
         tmp_path / "t.csv", [["C", ">", 1, 2], ["CC", "=", 0, 2], ["CCC", "", 2, 3]], ["smiles", "r", "gap", "dipole"]
     )
-    given = {"target_columns": ("gap",), "relation_column": "r", "workers": 0} | settings
-    if "task" in settings:
-        del given["target_columns"]
     with pytest.raises(InputError, match=message):
-        load_training_table(DataSettings(str(file), **given))
+        task = make_task(name, targets, {"relation_column": column})
+        load_training_table(DataSettings(str(file), task=task, workers=0))
 
 
 def test_a_relation_that_is_none_is_an_error_of_its_row(tmp_path) -> None:
     rows = [["C" * n, "=", n] for n in range(1, 8)]
     rows[2][1:], rows[4][1:], rows[5][1:] = ["about", 3], ["<", ">5"], [">", ">6"]
     file = write(tmp_path / "t.csv", rows, ["smiles", "r", "y"])
-    data = load_training_table(DataSettings(str(file), ("y",), relation_column="r", workers=0))
+    data = load_training_table(DataSettings(str(file), task=InferredTask("y", relation_column="r"), workers=0))
     errors = data.files[0].row_log.errors
     assert list(errors) == [3, 5] and 'value "about3"' in errors[3] and "=, ~, >, >=, <, <= or blank" in errors[5]
     assert data.store.bounds[3, 0] == 6
