@@ -16,7 +16,7 @@ import torch
 
 from gtx.base.errors import InputError, did_you_mean, printable
 from gtx.data.cells import read_weights
-from gtx.data.feature_columns import FeatureColumns
+from gtx.data.feature_columns import NO_FEATURES, FeatureColumns
 from gtx.data.featurising import FeaturisationResult, featurise
 from gtx.data.rows import (
     InputFile,
@@ -84,7 +84,7 @@ class DataSettings(SplitSettings):
     workers: int | None = None
     units: dict[str, str] = field(default_factory=dict)
     weight_column: str | None = None
-    features: FeatureColumns | None = None
+    features: FeatureColumns = NO_FEATURES
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -95,8 +95,7 @@ class DataSettings(SplitSettings):
         if joins_molecules and task is not None and (task.writes or task.level != "molecule" or task.also):
             remedy = "leave out --smiles-columns and --reaction-column"
             raise InputError(f"task {task.name} does not support several molecules a row or reactions: {remedy}")
-        if self.features:
-            self.features.check(self.featuriser)
+        self.features.check(self.featuriser)
         if self.test_folds is not None and (self.val or self.test or self.split_column):
             raise InputError("the split is given twice: by test folds and by a column or files; give one of them")
         if self.task is not None:
@@ -131,7 +130,7 @@ def collect_data_config(settings: DataSettings) -> dict[str, Any]:
         if settings.split == "random" and settings.group_duplicates:
             marks["group_duplicates"] = True
     marks |= {name: getattr(settings, name) for name in names if getattr(settings, name)}
-    if settings.features:
+    if settings.features.columns:
         marks["features"] = settings.features.to_dict()
     return {
         "data": file_marks(settings.data),
@@ -548,8 +547,7 @@ def _read(settings: DataSettings) -> list[InputFile]:
         first, *others = components or (settings.smiles_column,)
         table = open_table(source, first)
         table = add_component_columns(table, others) if others else table
-        if settings.features:
-            table = settings.features.read_table(table)
+        table = settings.features.read_table(table)
         rows, row_log = list(table.rows), RowLog()
         row_log.enter(rows)
         files.append(
@@ -569,7 +567,7 @@ def _targets(files: Sequence[InputFile], settings: DataSettings) -> tuple[Task, 
         for name in (file.smiles_column, *settings.featuriser.components):
             if name in settings.target_columns:
                 raise InputError(f"{name!r} holds the molecules; it cannot be a target too")
-        for name in settings.features.columns if settings.features else ():
+        for name in settings.features.columns:
             if name in settings.target_columns:
                 raise InputError(f"{name!r} is a target; it cannot be a feature too")
     wanted = settings.task or InferredTask(settings.target_columns)
@@ -642,8 +640,7 @@ def _featurise(
         progress=progress,
         to_first_error=fail,
     )
-    if settings.features:
-        molecules = settings.features.attach(molecules, [row.features for _, row in rows], texts, settings.featuriser)
+    molecules = settings.features.attach(molecules, [row.features for _, row in rows], texts, settings.featuriser)
     for (file, row), error, warnings in zip(rows, molecules.errors, molecules.warnings, strict=False):
         file.row_log.add(row, file.smiles_column, error, warnings)
     return molecules

@@ -60,7 +60,7 @@ def run(arguments: Namespace) -> int:
         "foundation": (seen := header.settings.get("seen")) and f"pretrained on {seen} (test rows)",
         "SMILES column": header.smiles_column,
         "molecules": ", ".join(f"{k} {v}" for k, v in header.featuriser.to_dict().items() if v != []),
-        "features": listed(header.features.columns) if header.features else None,
+        "features": listed(header.features.columns) if header.features.columns else None,
         "training": "\n".join(header.extent.describe(header.featuriser.components)) if header.extent else None,
         "training rows": "none" if header.training is None else header.training.describe(),
         "domain": "\n".join(header.domain.describe(header.targets, header.units)) if header.domain else None,

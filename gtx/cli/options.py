@@ -253,7 +253,7 @@ def settings_from(values: Mapping[str, Any]) -> tuple[DataSettings, TrainSetting
         split=values["split"] or "random",
         seed=settings.seed if values["split_seed"] is None else values["split_seed"],
         featuriser=Featuriser(**reading, agents=values["agents"], components=several, reaction=reaction),
-        features=features if features.columns else None,
+        features=features,
         units=units | values["units"],
         **options,
     )

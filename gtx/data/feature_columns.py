@@ -103,6 +103,8 @@ class FeatureColumns:
         """Add `features` to the rows of a table that has all columns; a cell that cannot be used is an error of its
         row.
         """
+        if not self.columns:
+            return table
         places = [self._place(table.columns, name) for name in self.columns]
 
         def rows() -> Iterator[Row]:
@@ -123,6 +125,8 @@ class FeatureColumns:
         A cell of atoms or bonds is a list of numbers or its text. An `InputError` names a column that is missing or of
         another length than `count`, or a value that cannot be used.
         """
+        if not self.columns:
+            return []
         columns = []
         for name in self.columns:
             if name not in cells:
@@ -157,6 +161,8 @@ class FeatureColumns:
         A list whose length is not the number of atoms or bonds of its molecule, or whose order is not clear, is an
         error of the text.
         """
+        if not self.columns:
+            return done
         good, errors = done.good, list(done.errors)
         features = [row for row in (rows[i] for i in good) if row is not None]
         numbers = np.array([row.molecule for row in features], np.float32).reshape(len(features), self.width)
@@ -214,3 +220,7 @@ class FeatureColumns:
         """Append to numbers `[..., C]`, if blanks are allowed, 1 for each blank and 0 for each other; float32."""
         parts = [numbers, np.isnan(numbers)] if self.blanks else [numbers]
         return np.concatenate(parts, axis=-1).astype(np.float32)
+
+
+NO_FEATURES = FeatureColumns()
+"""No feature columns: a model reads molecules alone."""

@@ -217,36 +217,34 @@ class MoleculeEstimator(BaseEstimator):
         """Parameters, with Python's own numbers and lists in place of numpy's."""
         return SimpleNamespace(**plain(self.get_params(deep=False)))
 
-    def _features(self) -> FeatureColumns | None:
+    def _features(self) -> FeatureColumns:
         parameters = self._parameters
         if parameters.missing_features not in ("error", "blank"):
             raise InputError(f"missing_features: expected 'error' or 'blank', got {parameters.missing_features!r}")
         blanks = parameters.missing_features == "blank"
         names = parameters.feature_columns or ()
         atoms, bonds = parameters.atom_feature_columns or (), parameters.bond_feature_columns or ()
-        return FeatureColumns(names, blanks, atoms, bonds) if names or atoms or bonds else None
+        return FeatureColumns(names, blanks, atoms, bonds)
 
     def _read(
-        self, X: Any, featuriser: Featuriser, features: FeatureColumns | None, usual: str | None = None
+        self, X: Any, featuriser: Featuriser, features: FeatureColumns, usual: str | None = None
     ) -> tuple[list[Text], FeaturisationResult, str | None]:
         """Read the texts of X, the molecules with their features, and the name of the column, `usual` in training."""
         X = as_frame(X)
         table = isinstance(X, pd.DataFrame)
-        if features is not None and not table:
+        if features.columns and not table:
             raise InputError(f"X must be a pandas table with the columns {listed(features.columns)} and the SMILES")
         column = None
         if featuriser.components:
             smiles = as_texts(component_rows(X, featuriser.components), featuriser.coordinates)
         else:
-            molecules = smiles_in(X, () if features is None else features.columns, usual) if table else X
+            molecules = smiles_in(X, features.columns, usual) if table else X
             column = str(molecules.name) if table else None
             smiles = as_smiles(molecules, featuriser.coordinates, features)
-        rows = None if features is None else features.read_columns(X, len(smiles))
+        rows = features.read_columns(X, len(smiles))
         parameters = self._parameters
         done = featurise(featuriser, smiles, workers=parameters.workers, progress=parameters.progress)
-        if features is not None and rows is not None:
-            done = features.attach(done, rows, smiles, featuriser)
-        return smiles, done, column
+        return smiles, features.attach(done, rows, smiles, featuriser), column
 
     def _options(self) -> dict[str, Any]:
         parameters = self._parameters

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from gtx.base.errors import InputError, printable
 from gtx.data.cells import cell_text, comma_advice, parse_number
-from gtx.data.feature_columns import FeatureColumns
+from gtx.data.feature_columns import NO_FEATURES, FeatureColumns
 from gtx.data.rows import MoleculeColumn, listed
 from gtx.molecules.perception import Text
 from gtx.molecules.reading import molecule_text
@@ -22,7 +22,7 @@ from gtx.tasks import NumericTask
 from gtx.tasks.columns import check_count, in_order, label, parse_bound
 
 
-def as_smiles(X: Any, coordinates: bool = False, features: FeatureColumns | None = None) -> list[Text]:
+def as_smiles(X: Any, coordinates: bool = False, features: FeatureColumns = NO_FEATURES) -> list[Text]:
     """Convert X to SMILES, RDKit molecules too, with their `coordinates`, and with the order of their atoms where the
     features of the model have lists; for anything else in X, see `gtx.prediction.inputs.as_texts`.
 
@@ -37,7 +37,7 @@ def as_smiles(X: Any, coordinates: bool = False, features: FeatureColumns | None
     molecules = array.ravel().tolist()
     if not molecules:
         raise InputError("X holds no SMILES")
-    return as_texts(molecules, coordinates, ordered=features is not None and bool(features.widths))
+    return as_texts(molecules, coordinates, ordered=bool(features.widths))
 
 
 def smiles_in(table: pd.DataFrame, read: Sequence[str], usual: str | None) -> pd.Series:

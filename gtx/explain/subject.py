@@ -77,8 +77,7 @@ def open_subject(
         raise InputError(f"target {target!r}: the model has {', '.join(names)}")
     column, model = 0 if target is None else names.index(target), deepcopy(network).cpu().double()
     done = featurise(header.featuriser, [smiles], workers=0)
-    if header.features:
-        done = with_columns(header, done, [smiles], header.features.read_one(features or {}))
+    done = with_columns(header, done, [smiles], header.features.read_one(features or {}))
     if done.errors[0]:
         raise InputError(done.errors[0] if header.featuriser.components else f"{smiles!r} {done.errors[0]}")
     given = smiles if isinstance(smiles, str) else ", ".join(smiles)

@@ -441,7 +441,7 @@ def check_exportable(model: Predictor) -> None:
         (uncertainty == "similarity", "uncertainty similarity"),
         (not isinstance(task, Regression) and uncertainty == "evidential", "evidential classes"),
         (getattr(task, "curves", None) is not None, "isotonic calibration"),
-        (model.header.features is not None, "feature columns"),
+        (bool(model.header.features.columns), "feature columns"),
         (bool(featuriser.components), "several molecules in a row"),
         (bool(featuriser.reaction), "reactions"),
         (featuriser.coordinates, "coordinates"),

@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 from gtx.base.errors import InputError
 from gtx.base.schema import Number, Text, check, entries, integer, list_of, mapping_of, number, text
-from gtx.data import MoleculeStore, featurise
+from gtx.data import FeatureColumns, MoleculeStore, featurise
 from gtx.data.cells import parse_number
+from gtx.data.feature_columns import NO_FEATURES
 from gtx.data.rows import Row
 from gtx.data.similarity import morgan_kernel, nearest_references
 from gtx.kernel import TanimotoKernel
@@ -24,7 +25,6 @@ from gtx.molecules.graphs import ATOM_INDEX, name_code
 from gtx.tasks.task import Answers, Scores, Task
 
 if TYPE_CHECKING:
-    from gtx.data import FeatureColumns
     from gtx.molecules import Featuriser
     from gtx.tasks import NumericTask
 
@@ -106,14 +106,10 @@ class MoleculeExtent:
         return f"elements {', '.join(elements)}" + ("" if self.largest is None else f"; at most {self.largest:,} atoms")
 
 
-def feature_values(
-    store: MoleculeStore, features: FeatureColumns | None
-) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def feature_values(store: MoleculeStore, features: FeatureColumns) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Yield the name of each feature column of M molecules, the values of the molecules, atoms or directed bonds `[R]`,
     NaN for blanks, and the offsets of those of each molecule, `[M + 1]`.
     """
-    if features is None:
-        return
     own = store.descriptors[:, store.descriptors.shape[1] - features.width :]
     levels: tuple[tuple[Sequence[str], Tensor | None, Tensor], ...] = (
         (features.names, own, torch.arange(len(store) + 1)),
@@ -134,7 +130,7 @@ class TrainingExtent:
     features: dict[str, tuple[float, float]]  # lowest and highest value by name; without columns of blanks alone
 
     @classmethod
-    def of(cls, train: MoleculeStore, features: FeatureColumns | None = None) -> Self:
+    def of(cls, train: MoleculeStore, features: FeatureColumns = NO_FEATURES) -> Self:
         """Measure training rows with their feature columns."""
         ranges = {}
         for name, values, _ in feature_values(train, features):
@@ -165,7 +161,7 @@ class TrainingExtent:
         return TrainingExtent(molecules, ranges)
 
     def warnings(
-        self, store: MoleculeStore, components: Sequence[str] = (), features: FeatureColumns | None = None
+        self, store: MoleculeStore, components: Sequence[str] = (), features: FeatureColumns = NO_FEATURES
     ) -> list[list[str]]:
         """Warn of what training did not have: other codes, far more atoms, and features far outside their ranges.
 
@@ -220,12 +216,12 @@ class TrainingExtent:
         return cls(parts, {name: (low, high) for name, (low, high) in plain["features"].items()})
 
 
-def _components(store: MoleculeStore, features: FeatureColumns | None) -> list[MoleculeStore]:
+def _components(store: MoleculeStore, features: FeatureColumns) -> list[MoleculeStore]:
     """Return the molecules of each component of the rows of a store, a store each."""
     if store.component_sizes is None:
         return [store]
     count = store.component_sizes.shape[1]
-    every = store.as_molecules(features.width if features else 0)
+    every = store.as_molecules(features.width)
     return [every.subset(rows) for rows in torch.arange(len(every)).view(len(store), count).T]
 
 

@@ -121,8 +121,7 @@ def with_columns(
     header: ModelFileHeader, done: FeaturisationResult, texts: Sequence[Text], rows: Sequence[RowFeatures | None]
 ) -> FeaturisationResult:
     """Attach the feature columns of a model to featurised texts, and warn of predicted lists in doubtful order."""
-    if header.features:
-        done = header.features.attach(done, rows, texts, header.featuriser)
+    done = header.features.attach(done, rows, texts, header.featuriser)
     if not header.predicts_lists:
         return done
     warnings = list(done.warnings)

@@ -41,6 +41,7 @@ from gtx.base.schema import (
     shown,
 )
 from gtx.data import FeatureColumns, MoleculeStore
+from gtx.data.feature_columns import NO_FEATURES
 from gtx.kernel import KernelRidge
 from gtx.models import ARCHITECTURES, build_model
 from gtx.models.catalogue import CLOSED_FORM_MODELS, SPEC
@@ -254,7 +255,7 @@ class ModelFileHeader:
             module.
         partner: specification of the kernel model of a blend, in the same form as `model`; or None.
         smiles_column: the name of the column with the molecules.
-        features: the feature columns; or None.
+        features: the feature columns.
         units: units of targets by name; optional for each target.
         extent: extent of the training rows, from which predictions get warnings; or None.
         training: training rows stored in the file; or None.
@@ -272,7 +273,7 @@ class ModelFileHeader:
     model: dict[str, Any]
     partner: dict[str, Any] | None = None
     smiles_column: str = "smiles"
-    features: FeatureColumns | None = None
+    features: FeatureColumns = NO_FEATURES
     units: dict[str, str] = field(default_factory=dict)
     extent: TrainingExtent | None = None
     training: TrainingRows | None = None
@@ -340,7 +341,7 @@ class ModelFileHeader:
         if featuriser.hash != plain["featuriser"]["hash"]:
             made = plain["versions"]["gtx"]
             raise InputError(f"gtx {made} made it, which describes molecules differently: use that gtx, or train anew")
-        features = FeatureColumns(**plain["features"]) if plain.get("features") else None
+        features = FeatureColumns(**(plain.get("features") or {}))
         name = plain["task"]["name"]
         if kind is None and name not in TASKS:
             known = ", ".join(TASKS)
@@ -390,7 +391,7 @@ def _check_agreement(header: ModelFileHeader) -> None:
     _agree("model.arguments.reaction", arguments.get("reaction", False), [read.sides == 2])
     size = "size" if header.task.writes else "out_channels"
     _agree(f"model.arguments.{size}", arguments.get(size), [header.task.objective.out_channels])
-    width = header.features.width if header.features else 0
+    width = header.features.width
     if not header.task.writes:
         fitting = [read.num_descriptors + width] if width else [0, read.num_descriptors]
         fitting = _kernel_reads(header) if model in CLOSED_FORM_MODELS else fitting
@@ -398,7 +399,7 @@ def _check_agreement(header: ModelFileHeader) -> None:
         _agree("model.arguments.per", arguments.get("per", "molecule"), [header.task.level])
         _agree("model.arguments.also", arguments.get("also") or {}, [dict(header.task.also)])
         for name in ("atom_features", "bond_features"):
-            wanted = header.features.widths.get(name, 0) if header.features else 0
+            wanted = header.features.widths.get(name, 0)
             _agree(f"model.arguments.{name}", arguments.get(name, 0), [wanted])
     components = header.model.get("components", {})
     apart = read.components and model not in CLOSED_FORM_MODELS  # a kernel compares all molecules of a row as one
@@ -410,7 +411,7 @@ def _check_agreement(header: ModelFileHeader) -> None:
 def _kernel_reads(header: ModelFileHeader) -> list[int]:
     """Return the numbers of descriptors that a kernel may read: none, or all."""
     own = header.featuriser.num_descriptors * max(1, len(header.featuriser.components))
-    return [0, own + (header.features.width if header.features else 0)]
+    return [0, own + header.features.width]
 
 
 def _agree(entry: str, value: Any, fitting: list[Any]) -> None:

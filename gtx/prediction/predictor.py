@@ -394,11 +394,9 @@ class Predictor:
         """Return molecules unchanged, and featurised, with their feature columns."""
         smiles = as_frame(smiles)
         molecules, features = self._list_molecules(smiles), self.header.features
-        lists = self.header.predicts_lists or (features is not None and bool(features.widths))
+        lists = self.header.predicts_lists or bool(features.widths)
         texts = as_texts(molecules, self.header.featuriser.coordinates, ordered=lists)
         done = featurise(self.header.featuriser, texts, workers=workers)
-        if not features:
-            return molecules, with_columns(self.header, done, texts, [])
         table = smiles if isinstance(smiles, pd.DataFrame) else pd.DataFrame()
         columns = {name: list(table[name]) for name in features.columns if name in table}
         return molecules, with_columns(self.header, done, texts, features.read_columns(columns, len(molecules)))

@@ -291,7 +291,7 @@ def open_for_model(
     except InputError as error:
         remedy = f"this model reads {' and '.join(names)}: give a table with these columns, or --smiles-columns"
         raise InputError(f"{error}; {remedy}") from None
-    return header.features.read_table(table) if header.features else table
+    return header.features.read_table(table)
 
 
 def make_table(
@@ -309,7 +309,7 @@ def make_table(
     rows = (Row(number, list(row), row[place], error=damage(row[place])) for number, row in enumerate(cells, start=1))
     table = join_sides(Table(columns, columns[place], rows, length), requested, header.smiles_column)
     table = add_component_columns(table, header.featuriser.components[1:])
-    return header.features.read_table(table) if header.features else table
+    return header.features.read_table(table)
 
 
 def predict_rows(
@@ -371,8 +371,7 @@ def _predict_chunks(
     on_cpu = predictor.device.type == "cpu"
     if workers > 0 and on_cpu:
         # compiles and caches the loops before the workers start, each of which would compile them
-        blank = header.features.blank_row if header.features else None
-        predict_chunk(predictor, ([header.featuriser.example], [None], [blank]))
+        predict_chunk(predictor, ([header.featuriser.example], [None], [header.features.blank_row]))
         with TemporaryDirectory(prefix="gtx-") as folder:
             file = Path(folder, "predictor")
             file.write_bytes(dumps(predictor))

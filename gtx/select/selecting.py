@@ -367,7 +367,7 @@ def _output(predictor: Predictor, target: str | None) -> int:
     if target is not None and target not in task.targets:
         near = did_you_mean(target, task.targets)
         raise InputError(f"--target: expected one of {listed(task.targets, 10)}, got {target!r}{near}")
-    if predictor.header.features:
+    if predictor.header.features.columns:
         raise InputError("gtx select reads molecules alone; this model reads columns beside them")
     return task.objective.places[0 if target is None else task.targets.index(target)].columns.start
 

@@ -244,7 +244,7 @@ def make_app(
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         running.append(asyncio.create_task(batcher.run()))
         try:
-            blank = header.features.blank_row if header.features else None
+            blank = header.features.blank_row
             await batcher.answer(([header.featuriser.example], [None], [blank]))  # what is to be compiled is now
             yield
         finally:
@@ -358,7 +358,7 @@ def make_app(
             "reads": list(example),
             "components": list(header.featuriser.components),
             "reaction": header.featuriser.sides > 1,
-            "features": list(header.features.columns) if header.features else [],
+            "features": list(header.features.columns),
             "answers": list(answering.output_columns(example)),
             "notes": header.task.answers.notes(),
             "example": write_example(example),

@@ -37,15 +37,12 @@ def make_example(header: ModelFileHeader) -> dict[str, list[Any]]:
         sides = name.split(ARROW)
         cells = (text.split(ARROW, len(sides) - 1) for text in texts)
         columns |= zip(sides, map(list, zip(*cells, strict=True)), strict=True)
-    if features is None:
-        return columns
-    mols = [header.featuriser.read(row[0]) for row in rows]
     for name in features.columns:
         columns[name] = [1.0] * len(rows)
         if name in features.atoms:
-            columns[name] = [[1.0] * mol.GetNumAtoms() for mol in mols]
+            columns[name] = [[1.0] * header.featuriser.read(row[0]).GetNumAtoms() for row in rows]
         elif name in features.bonds:
-            columns[name] = [[1.0] * mol.GetNumBonds() for mol in mols]
+            columns[name] = [[1.0] * header.featuriser.read(row[0]).GetNumBonds() for row in rows]
     return columns
 
 
@@ -78,7 +75,7 @@ def read_columns(header: ModelFileHeader, columns: Mapping[str, list[Any]]) -> T
     molecules = molecule_columns(header)
     if not header.featuriser.components and "smiles" in columns and not set(molecules) <= set(columns):
         molecules = ["smiles"]
-    names = [*molecules, *(header.features.columns if header.features else ())]
+    names = [*molecules, *header.features.columns]
     for name in columns:
         if name not in names:
             near = did_you_mean(name, names)

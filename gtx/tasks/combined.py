@@ -473,7 +473,7 @@ class TaskList(Task, MoleculeAtomBondOptions):
     def infer_from_table(self, files: Sequence[InputFile]) -> Self:
         return self._each(lambda task: task.infer_from_table(files))
 
-    def with_features(self, features: FeatureColumns | None) -> Self:
+    def with_features(self, features: FeatureColumns) -> Self:
         return self._each(lambda task: task.with_features(features))
 
     def fit(self, train: MoleculeStore) -> Self:

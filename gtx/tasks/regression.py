@@ -17,6 +17,7 @@ from gtx.base.errors import InputError, did_you_mean
 from gtx.base.schema import Number, check, entries, list_of, number
 from gtx.data import FeatureColumns, MoleculeStore
 from gtx.data.cells import LIMIT, too_large
+from gtx.data.feature_columns import NO_FEATURES
 from gtx.molecules.graphs import ATOM_FEATURE_VALUES, ATOM_INDEX, name_code
 from gtx.settings import learned
 from gtx.settings.tasks import NumberOptions, TotalOptions
@@ -595,18 +596,18 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
     def answers(self) -> NumberAnswers:
         return NumberAnswers(self)
 
-    def with_features(self, features: FeatureColumns | None) -> Self:
+    def with_features(self, features: FeatureColumns) -> Self:
         if self.sum_to == CHARGE or not isinstance(self.sum_to, str):
             return self
-        names = features.names if features else ()
-        if features is None or self.sum_to not in names:
+        names = features.names
+        if self.sum_to not in names:
             what = f"{CHARGE}, a number or one of --feature-columns"
             raise InputError(f"sum_to: expected {what}, got {self.sum_to!r}{did_you_mean(self.sum_to, names)}")
         return replace(self, place=names.index(self.sum_to) - features.width)
 
     def fit(self, train: MoleculeStore) -> Self:
         if self.place is None:
-            self.with_features(None)  # raises if a column is missing
+            self.with_features(NO_FEATURES)  # raises if a column is missing
         return super().fit(train)
 
     def known_part(self, store: MoleculeStore) -> np.ndarray | None:

@@ -341,7 +341,7 @@ class Task(ABC):
         """
         return replace(self, **self.columns.infer(files))
 
-    def with_features(self, features: FeatureColumns | None) -> Self:
+    def with_features(self, features: FeatureColumns) -> Self:
         """Return the task of a model that also reads some feature columns.
 
         Raises:

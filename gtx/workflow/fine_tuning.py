@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from gtx.base.errors import InputError
-from gtx.data import FeatureColumns
+from gtx.data.feature_columns import NO_FEATURES, FeatureColumns
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelFileHeader
@@ -45,7 +45,7 @@ class PretrainedModel:
     featuriser: Featuriser
     file: str
     sha256: str
-    features: FeatureColumns | None = None
+    features: FeatureColumns = NO_FEATURES
     new_head: bool = False
 
     @classmethod
@@ -124,7 +124,7 @@ class PretrainedModel:
             counted = self.featuriser.constitution if task.level == "molecule" else None
             inputs = num_descriptors(self.featuriser, self.features)
             arguments |= {"num_descriptors": inputs, "substructures": counted}
-            arguments |= self.features.widths if self.features else {}
+            arguments |= self.features.widths
         return self.header.model | {"arguments": arguments}
 
     @property
@@ -174,7 +174,7 @@ def _with_own_network(data: DataSettings, settings: TrainSettings, task: Task, n
     for name in ("model", "folds"):
         if getattr(settings, name) != getattr(usual, name):
             raise InputError(f"task {task.name} has no other {name} than {getattr(usual, name)}; leave it out")
-    if data.features:
+    if data.features.columns:
         raise InputError(f"task {task.name} reads molecules alone: leave out {', '.join(data.features.options)}")
     check_machine(settings)
     featuriser = replace(data.featuriser, descriptors=False)
@@ -200,9 +200,9 @@ def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: 
     if data.featuriser.components not in ((), header.featuriser.components):
         components = " and ".join(header.featuriser.components) or "a single molecule"
         raise InputError(f"a model that is trained further keeps its inputs: of a row it reads {components}")
-    if data.features not in (None, header.features) and "tuning" not in header.settings:
-        names = ", ".join((header.features or data.features).options)
-        columns = ", ".join(header.features.columns) if header.features else "none"
+    if data.features not in (NO_FEATURES, header.features) and "tuning" not in header.settings:
+        names = ", ".join((header.features if header.features.columns else data.features).options)
+        columns = ", ".join(header.features.columns) or "none"
         raise InputError(f"a model that is trained further keeps its inputs: of {names} it has {columns}")
     old, usual = header.featuriser.to_dict(), type(data.featuriser)().to_dict()
     if data.featuriser.reaction and not header.featuriser.reaction:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from gtx.base.errors import InputError, did_you_mean
-from gtx.data import FeatureColumns
+from gtx.data.feature_columns import NO_FEATURES, FeatureColumns
 from gtx.data.rows import listed
 from gtx.kernel import KernelRidge
 from gtx.models import ARCHITECTURES, build_model
@@ -31,13 +31,12 @@ MAX_WEIGHTS = 10**9
 
 
 def check_model_settings(
-    settings: TrainSettings, featuriser: Featuriser, features: FeatureColumns | None = None
+    settings: TrainSettings, featuriser: Featuriser, features: FeatureColumns = NO_FEATURES
 ) -> None:
     """Raise an `InputError`, before molecules are read, unless the model of the settings exists and can read them."""
     name = settings.model
     check_machine(settings)
-    if features:
-        features.check(featuriser)
+    features.check(featuriser)
     if settings.kernel_parts is not None:
         if settings.blend == "no" and name not in (*CLOSED_FORM_MODELS, "standard"):
             raise InputError(f"--kernel-parts: model {name} reads none of them, and there is no kernel with --blend no")
@@ -101,11 +100,11 @@ def check_rates(spec: dict[str, Any], settings: TrainSettings) -> None:
         raise InputError(str(reason)) from None
 
 
-def _check_kernel(settings: TrainSettings, featuriser: Featuriser, features: FeatureColumns | None) -> None:
+def _check_kernel(settings: TrainSettings, featuriser: Featuriser, features: FeatureColumns) -> None:
     name = settings.model
-    if features and name == "tanimoto":
+    if features.columns and name == "tanimoto":
         raise InputError(f"model {name} reads molecules alone: leave out {', '.join(features.options)}")
-    if features and features.widths:
+    if features.widths:
         unread = [option for option in features.options if option != "--feature-columns"]
         raise InputError(f"model {name} reads features of molecules alone: leave out {', '.join(unread)}")
     if unknown := set(settings.model_arguments) - {"labels"}:
@@ -120,7 +119,7 @@ def _check_kernel(settings: TrainSettings, featuriser: Featuriser, features: Fea
 
 
 def make_model_spec(
-    settings: TrainSettings, featuriser: Featuriser, task: Task, rows: int, features: FeatureColumns | None = None
+    settings: TrainSettings, featuriser: Featuriser, task: Task, rows: int, features: FeatureColumns = NO_FEATURES
 ) -> dict[str, Any]:
     """Make the specification of a model, `{"name": ..., "arguments": ...}`, from the settings and the data.
 
@@ -169,9 +168,9 @@ def input_sizes(featuriser: Featuriser) -> dict[str, Any]:
     return sizes | {"reaction": True} if featuriser.reaction else sizes
 
 
-def num_descriptors(featuriser: Featuriser, features: FeatureColumns | None) -> int:
+def num_descriptors(featuriser: Featuriser, features: FeatureColumns) -> int:
     """Return the number D of descriptors and further feature columns."""
-    return featuriser.num_descriptors + (features.width if features else 0)
+    return featuriser.num_descriptors + features.width
 
 
 def kernel_parts(settings: TrainSettings, featuriser: Featuriser) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ def table(tmp_path_factory) -> Path:
 
 
 def trained(table: Path, out: Path, model: str = "standard", start: Path | None = None) -> Predictor:
-    features = None if model == "tanimoto" else FeatureColumns(("temperature",))
+    features = FeatureColumns(() if model == "tanimoto" else ("temperature",))
     data = DataSettings(str(table), ("gap",), features=features, workers=0, featuriser=PLAIN)
     settings = {"progress": False, "model": model} if model in ("kernel", "tanimoto") else TINY
     settings = {name: value for name, value in settings.items() if start is None or name != "model_arguments"}

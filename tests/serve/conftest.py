@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import gtx
-from gtx.data import FeatureColumns
+from gtx.data.feature_columns import NO_FEATURES, FeatureColumns
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
 from gtx.serve import ServiceLimits
@@ -94,7 +94,7 @@ def served(
             thread.join()
 
 
-def made(beside: FeatureColumns | None = None, reaction: str | None = None) -> Predictor:
+def made(beside: FeatureColumns = NO_FEATURES, reaction: str | None = None) -> Predictor:
     """A model as it is made, of molecules or reactions, that may read columns."""
     import torch
 
@@ -109,9 +109,7 @@ def made(beside: FeatureColumns | None = None, reaction: str | None = None) -> P
 
     read = Featuriser(reaction=reaction)
     texts = [read.example] * 2
-    done = featurise(read, texts, workers=0)
-    if beside is not None:
-        done = beside.attach(done, [beside.blank_row] * 2, texts, read)
+    done = beside.attach(featurise(read, texts, workers=0), [beside.blank_row] * 2, texts, read)
     task = Regression("y").fit(done.store.with_targets(np.array([[1.0], [2.0]])))
     spec = make_model_spec(TrainSettings(**TINY), read, task, 2, beside)  # type: ignore[arg-type]
     torch.manual_seed(0)

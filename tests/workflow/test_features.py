@@ -55,7 +55,7 @@ def table() -> pd.DataFrame:
     return frame
 
 
-def trained(folder: Path, file: Path, features: FeatureColumns | None, targets: tuple[str, ...] = TARGETS) -> Predictor:
+def trained(folder: Path, file: Path, features: FeatureColumns, targets: tuple[str, ...] = TARGETS) -> Predictor:
     settings = DataSettings(str(file), targets, features=features, workers=0, featuriser=PLAIN)
     train_model(settings, TrainSettings(**LEARNS), folder, **ALONE)
     return gtx.load(folder / "model.gtx", device="cpu")
