@@ -22,7 +22,7 @@ from gtx.tasks.combined import InferredTask
 from gtx.training import TrainedMember, TrainSettings
 from gtx.training.module import HEAD, PretrainedWeightLoader
 from gtx.training_data import Dataset, DataSettings, hash_file
-from gtx.workflow.specs import check_machine, check_model_settings, check_size, num_descriptors
+from gtx.workflow.specs import check_machine, check_model_settings, check_size
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class PretrainedModel:
             arguments["also"] = dict(task.also)
         if "tuning" in self.header.settings:
             counted = self.featuriser.constitution if task.level == "molecule" else None
-            inputs = num_descriptors(self.featuriser, self.features)
+            inputs = self.featuriser.num_descriptors + self.features.width
             arguments |= {"num_descriptors": inputs, "substructures": counted}
             arguments |= self.features.widths
         return self.header.model | {"arguments": arguments}

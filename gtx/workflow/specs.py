@@ -60,8 +60,8 @@ def check_model_settings(
         raise InputError(f"model {name} needs coordinates: {ways}")
     if use == "none" and featuriser.coordinates:
         raise InputError(f"model {name} uses no coordinates: leave out --coordinates and --conformers")
-    usual = {"out_channels": 1, "num_descriptors": num_descriptors(featuriser, features), "channels": default_width(1)}
-    usual |= features.widths if features else {}
+    inputs = {"num_descriptors": featuriser.num_descriptors + features.width, **features.widths}
+    usual = {"out_channels": 1, "channels": default_width(1)} | inputs
     check_size(name, featuriser, usual | settings.model_arguments)
 
 
@@ -135,16 +135,16 @@ def make_model_spec(
     if closed:
         arguments = {"out_channels": task.objective.num_predictions, **sizes}
         if "descriptors" in parts:
-            count, width = max(1, len(featuriser.components)), features.width if features else 0
-            arguments["num_descriptors"] = featuriser.num_descriptors * count + width
+            count = max(1, len(featuriser.components))
+            arguments["num_descriptors"] = featuriser.num_descriptors * count + features.width
     else:
         arguments = {
             "out_channels": task.objective.out_channels,
             **sizes,
             "coordinates": featuriser.coordinates,
-            "num_descriptors": num_descriptors(featuriser, features),
+            "num_descriptors": featuriser.num_descriptors + features.width,
             "channels": default_width(rows),
-            **(features.widths if features else {}),
+            **features.widths,
         }
         if task.also:
             arguments["also"] = dict(task.also)
@@ -157,8 +157,8 @@ def make_model_spec(
         arguments["foundation"] = foundation_spec(codes if featuriser.reaction else None)
     spec: dict[str, Any] = {"name": settings.model, "arguments": arguments | settings.model_arguments}
     if featuriser.components and not closed:
-        count, width = len(featuriser.components), features.width if features else 0
-        spec["components"] = {"count": count, "separate": settings.separate_encoders, "further": width}
+        count = len(featuriser.components)
+        spec["components"] = {"count": count, "separate": settings.separate_encoders, "further": features.width}
     return spec
 
 
@@ -166,11 +166,6 @@ def input_sizes(featuriser: Featuriser) -> dict[str, Any]:
     """Return the numbers of codes of atoms and bonds, and whether they are those of reactions, as model arguments."""
     sizes: dict[str, Any] = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
     return sizes | {"reaction": True} if featuriser.reaction else sizes
-
-
-def num_descriptors(featuriser: Featuriser, features: FeatureColumns) -> int:
-    """Return the number D of descriptors and further feature columns."""
-    return featuriser.num_descriptors + features.width
 
 
 def kernel_parts(settings: TrainSettings, featuriser: Featuriser) -> tuple[str, ...]:
