@@ -309,7 +309,10 @@ class ShortestPathBonds(Encoding):
 
     def _sum(self, data: Data, graph: CompleteGraph, distance: Tensor, counts: Tensor) -> Tensor:
         """Compute the values by sums over all steps that lead away from their receivers."""
-        before, after, bond = _steps(data.edge_index, graph)
+        start = graph.batch[data.edge_index[0]]
+        bond, place = ragged(graph.ptr.diff()[start])  # for every bond w -> s and every atom r of its molecule
+        r = graph.ptr[start][bond] + place  # the pairs (r, w) and (r, s)
+        before, after = (graph.pair_of(torch.stack([end[bond], r])) for end in data.edge_index)
         on = (distance[after] == distance[before] + 1) & (distance[after] <= self.farthest)
         before, after, bond = before[on], after[on], data.edge_attr[bond[on], 0]
         order = distance[after].argsort()
@@ -390,15 +393,6 @@ def order_by_distance(distance, farthest, place, order):
             order[place[distance[s]]] = s
             place[distance[s]] += 1
     return place[farthest]
-
-
-def _steps(edge_index: Tensor, graph: CompleteGraph) -> tuple[Tensor, Tensor, Tensor]:
-    """List for every bond w -> s and every atom r of its molecule the pairs (r, w) and (r, s), and the bond."""
-    start = graph.batch[edge_index[0]]
-    bond, place = ragged(graph.ptr.diff()[start])
-    r = graph.ptr[start][bond] + place
-    before, after = (graph.pair_of(torch.stack([end[bond], r])) for end in edge_index)
-    return before, after, bond
 
 
 # --- Which atoms lie on a common ring.

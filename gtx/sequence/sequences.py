@@ -231,10 +231,6 @@ class TokenVocabulary:
     def _number(self) -> dict[str, int]:
         return {token: i + RESERVED for i, token in enumerate(self.tokens)}
 
-    def unknown(self, text: str) -> list[str]:
-        """Return the tokens of a text that are not in the vocabulary, each once, in the order of the text."""
-        return [token for token in dict.fromkeys(self.tokenizer.split(text)) if token not in self._number]
-
     def encode(self, text: str) -> list[int]:
         """Encode a text as numbers, without start and end.
 
@@ -244,7 +240,7 @@ class TokenVocabulary:
         tokens = self.tokenizer.split(text)
         if not tokens:
             raise InputError("expected a sequence, got an empty text")
-        if unknown := self.unknown(text):
+        if unknown := [token for token in dict.fromkeys(tokens) if token not in self._number]:
             raise InputError(f"not in the vocabulary of {len(self.tokens)} tokens: {', '.join(map(repr, unknown))}")
         return [self._number[token] for token in tokens]
 

@@ -103,7 +103,6 @@ def test_round_trip_and_no_token_is_start_or_end() -> None:
 
 
 def test_unknown_tokens_are_told_each_once() -> None:
-    assert VOCABULARY.unknown("CBr[Se]CBr") == ["Br", "[Se]"]
     with pytest.raises(InputError, match=r"^not in the vocabulary of \d+ tokens: 'Br', '\[Se\]'$"):
         VOCABULARY.encode("CBr[Se]CBr")
 
