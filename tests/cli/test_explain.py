@@ -27,7 +27,6 @@ def test_a_figure_and_the_numbers(tmp_path, capsys) -> None:
         (["C1CC"], "'C1CC' cannot be read"),
         (["CCO", "O"], "gtx explain takes one SMILES, got 2: CCO, O"),
         (["CCO", "--target", "gop"], "target 'gop': the model has solvation_water"),
-        (["CCO", "--receiver", "3"], "receiver 3: expected 0 to 2"),
         (["CCO", "--out", "figure.pdf"], "figure.pdf: expected a file name that ends in .svg or .html"),
     ],
 )

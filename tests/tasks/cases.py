@@ -1,4 +1,4 @@
-"""The list of tasks: whatever stands here is trained, stopped and continued, saved, loaded, predicted and reported."""
+"""The list of tasks: whatever stands here is trained, saved, loaded, predicted and reported."""
 
 import json
 from collections.abc import Callable

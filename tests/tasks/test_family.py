@@ -1,4 +1,4 @@
-"""Every task of the list, from a table to a report, and on from where it was stopped."""
+"""Every task of the list, from a table to a report."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +11,10 @@ import gtx
 from gtx.base.errors import InputError
 from gtx.tasks import TASKS
 from gtx.testing import check_task
-from gtx.training import TrainingModule, TrainSettings
+from gtx.training import TrainSettings
 from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import train_model
-from tests.tables import ALONE, TINY, molecules, read, write
+from tests.tables import TINY, molecules, read, write
 
 from .cases import CASES, Case, Yields
 
@@ -23,7 +23,6 @@ SMALL = {"channels": 16, "layers": 1, "heads": 2}
 IN_WORK = ["bounds", "multiclass", "molecule-atom-bond"]  # those that are trained in a quick run of the tests, too
 ELSEWHERE = ["a loss of one's own", "bonds", "two classes of bonds"]
 """Trained in `tests/training/test_own_parts.py`, `tests/workflow/test_doors.py` and `test_atoms_and_bonds.py`."""
-RESUMED = ["multiclass", "sequence"]  # how a run goes on is the same for all tasks
 SETTINGS = TrainSettings(**TINY | {"epochs": 2, "model_arguments": SMALL})
 
 
@@ -48,26 +47,6 @@ def run(request, tmp_path_factory) -> tuple[Case, Path]:
 
 def model(case: Case, folder: Path) -> gtx.prediction.Predictor:
     return gtx.load(folder / "model.gtx", "cpu", task=Yields if isinstance(case.task, Yields) else None)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("run", RESUMED, indirect=True)
-def test_stopped_and_called_again_it_ends_as_if_it_had_not_been(run: tuple[Case, Path]) -> None:
-    case, folder = run
-    data, step = table(case, folder / "data.csv"), TrainingModule.training_step
-
-    def stopped(self: TrainingModule, batch: object, index: int) -> torch.Tensor:
-        if self.current_epoch == 1:
-            raise KeyboardInterrupt
-        return step(self, batch, index)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TrainingModule, "training_step", stopped)
-        with pytest.raises(KeyboardInterrupt):
-            train_model(data, SETTINGS, folder / "cut", **ALONE)
-    train_model(data, SETTINGS, folder / "cut", **ALONE)
-    one, other = (model(case, folder / name).members[0].state_dict() for name in ("cut", "whole"))
-    assert all(torch.equal(weight, other[name]) for name, weight in one.items())
 
 
 def test_the_table_settles_the_task_and_the_file_holds_it(run: tuple[Case, Path]) -> None:
