@@ -547,6 +547,8 @@ def _read(settings: DataSettings) -> list[InputFile]:
         first, *others = components or (settings.smiles_column,)
         table = open_table(source, first)
         table = add_component_columns(table, others) if others else table
+        for feature in settings.features.columns:  # a user's words, to which a model's advice does not apply
+            find_column(table.columns, feature)
         table = settings.features.read_table(table)
         rows, row_log = list(table.rows), RowLog()
         row_log.enter(rows)
@@ -647,8 +649,11 @@ def _featurise(
 
 
 def _too_few_rows(files: Sequence[InputFile], number: str) -> InputError:
-    first = next((message for file in files for message in file.row_log.errors.values()), "no error noted")
-    return InputError(f"{number} of {files[0].source} can be used; {files[0].row_log.summary()}: {first}")
+    """Make the error of a table without enough usable rows, which quotes the first row of the commonest error."""
+    row_log = files[0].row_log
+    ((category, _),) = row_log.error_counts.most_common(1)
+    first = row_log.first_errors[category]
+    return InputError(f"{number} of {files[0].source} can be used; {row_log.summary()}: {first}")
 
 
 # --- Outliers among the targets: typing errors, other units, or values that span magnitudes.

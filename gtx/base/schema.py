@@ -143,12 +143,13 @@ Storable = Annotated[Any, valid("finite numbers of at most 64 bits", _is_storabl
 def check(value: Any, kind: Any, entry: str = "", convert: bool = False) -> Any:
     """Return a value of a kind, or raise an `InputError` that names the entry at fault.
 
-    With `convert`, texts are read as numbers and truth values, such as "3" and "true".
+    With `convert`, texts of a user are read as numbers and truth values, such as "3" and "true"; of a list an error
+    shows the text at fault, not its place.
     """
     try:
         return TypeAdapter(kind).validate_python(value, strict=not convert)
     except ValidationError as error:
-        raise InputError(_message(error.errors(include_url=False)[0], value, entry)) from None
+        raise InputError(_message(error.errors(include_url=False)[0], value, entry, placed=not convert)) from None
 
 
 _EXPECTED = {
@@ -178,15 +179,15 @@ _EXPECTED = {
 """What was expected, by pydantic's names of errors (https://docs.pydantic.dev/latest/errors/validation_errors)."""
 
 
-def _message(error: ErrorDetails, value: Any, entry: str) -> str:
+def _message(error: ErrorDetails, value: Any, entry: str, placed: bool) -> str:
     """Write pydantic's error in one line; parts of its place that are no entries, such as members of unions, are left
-    out.
+    out, and without `placed` those in lists.
     """
     for part in error["loc"]:
         if isinstance(value, Mapping) and (part in value or error["type"] == "missing"):
             entry, value = f"{entry}.{printable(str(part))}" if entry else printable(str(part)), value.get(part)
         elif isinstance(value, Sequence) and isinstance(part, int):
-            entry, value = f"{entry}[{part}]", value[part]
+            entry, value = f"{entry}[{part}]" if placed else entry, value[part]
     if error["type"] == "missing":
         return f"{entry}: this entry is missing"
     words = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")

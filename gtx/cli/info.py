@@ -37,7 +37,7 @@ def run(arguments: Namespace) -> int:
     """Print the header of a model file."""
     from rich.table import Table
 
-    from gtx.cli.printing import metric_lines
+    from gtx.cli.printing import MOST, metric_lines
     from gtx.data.rows import listed
     from gtx.prediction.foundation import FOUNDATION_MODEL, read_model_card
     from gtx.prediction.model_file import read_model
@@ -46,13 +46,14 @@ def run(arguments: Namespace) -> int:
 
     members, header, kernel_member = read_model(arguments.model)
     weights = sum(p.numel() for p in members[0].parameters())
+    targets = [name + in_unit(header.units.get(name, "")) for name in header.targets]
     held = header.model["arguments"].get("rows")  # of a model that gradients do not train
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column()
     table.add_column(overflow="fold")  # a checksum is whole
     facts: dict[str, str | None] = {
         "task": header.task.name,
-        "targets": ", ".join(name + in_unit(header.units.get(name, "")) for name in header.targets),
+        "targets": ", ".join(targets[:MOST]) + (f" and {len(targets) - MOST} more" if targets[MOST:] else ""),
         "model": f"{header.model['name']}, "
         + (f"{len(members)} × {weights:,} weights" if held is None else f"{held:,} training molecules"),
         "blend": kernel_member.describe(header.task) if kernel_member and is_numeric(header.task) else None,

@@ -374,6 +374,7 @@ class RowLog:
     Attributes:
         rows: number of rows entered.
         error_counts: number of rows with an error, by the category of the first error of the row.
+        first_errors: the first message of each of these categories.
         warned: number of rows with a warning.
         left_out: messages of rows that can be used and are in no part of the split, by reason.
         errors, warnings: messages by row number, for rows that were not yet removed by `pop`.
@@ -385,6 +386,7 @@ class RowLog:
         self.on_error = on_error
         self.rows: int = 0
         self.error_counts: Counter[str] = Counter()
+        self.first_errors: dict[str, str] = {}
         self.warned: int = 0
         self.left_out: dict[str, list[str]] = {}
         self.errors: dict[int, str] = {}
@@ -427,6 +429,7 @@ class RowLog:
         else:
             self.errors[row] = message
             self.error_counts[category] += 1
+            self.first_errors.setdefault(category, message)
 
     def warn(self, row: int, column: str | None, value: str | None, reason: str) -> None:
         """Record a warning about a row that can be used."""

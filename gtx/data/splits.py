@@ -141,7 +141,8 @@ def check_split_shares(sizes: Sequence[float]) -> None:
     if round(sum(sizes), 2) == 1:
         return
     shown, total = " ".join(f"{size:g}" for size in sizes), sum(sizes)
-    hint = " ".join(f"{size / total:.3g}" for size in sizes)
+    val, test = (float(f"{size / total:.2g}") for size in sizes[1:])
+    hint = f"{1 - val - test:.6g} {val:g} {test:g}"
     raise InputError(f"split sizes {shown} add up to {total:g}; shares must add up to 1, for instance {hint}")
 
 

@@ -80,12 +80,12 @@ class RowSelection:
 
     def __post_init__(self) -> None:
         if (self.top is None) != (self.by is None):
-            name, other = ("by", "top") if self.top is None else ("top", "by")
-            raise InputError(f"{name}: expected with {other}, such as top 100 by y_pred, got {name} alone")
+            needs = "--by needs --top" if self.top is None else "--top needs --by"
+            raise InputError(f"{needs}, such as --top 100 --by y_pred")
         if self.top is not None and self.top < 1:
             raise InputError(f"top: expected 1 or more, got {self.top}")
         if self.lowest and self.top is None:
-            raise InputError("lowest: expected with top and by, whose order it sets, got it without them")
+            raise InputError("--lowest needs --top and --by, whose order it reverses")
 
     def select(self, lines: Iterable[Line], header: Sequence[str]) -> Iterable[Line]:
         """Return the selected ones of lines with these columns: the best first, and of equal ones the earlier first.

@@ -171,6 +171,9 @@ async def answer_error(request: Request, reason: Exception) -> Response:
             return await answer_error(request, unexpected_type(request, "application/json"))
         case RequestValidationError():
             first = reason.errors()[0]
+            if first["type"] == "json_invalid":
+                why = f"{first['ctx']['error']} at character {first['loc'][-1] + 1}"
+                return JSONResponse({"error": f"the request is no JSON: {why}"}, 422)
             place = ".".join(printable(str(part)) for part in first["loc"])
             return JSONResponse({"error": f"the request cannot be used: {place}: {first['msg']}"}, 422)
         case ClientDisconnect():

@@ -20,6 +20,7 @@ import yaml
 from gtx.base.errors import InputError, printable
 from gtx.base.files import LOCK, atomic_file, check_same, claim, discard, lock_folder, read_plain, tidy, write_text
 from gtx.data.featurising import open_process_pool
+from gtx.data.table_writer import refuse_input_as_output
 from gtx.prediction.foundation import FOUNDATION_MODEL
 from gtx.tasks import Task
 from gtx.tasks.numeric import require_numeric
@@ -335,6 +336,8 @@ def tune(
     config |= {"starts": list(starts), "models": list(models), "chosen": sorted(chosen)}
     with lock_folder(out):
         claim(out, FILES)
+        for name in FILES:
+            refuse_input_as_output(out / name, data.data, data.val, data.test)
         try:
             search.space(MAIN)  # with a table that cannot be used, nothing is started or deleted
         finally:

@@ -102,6 +102,8 @@ def test_info_and_models_also_of_another_width_and_other_characters(folder: Path
     assert "regression" in (text := capsys.readouterr().out) and "gap (eV)" in text
     assert re.search(r"test scores +gap: rmse [\d.]+ eV, mae [\d.]+ eV, r2 -?[\d.]+ *\n", text)
     monkeypatch.setenv("COLUMNS", "80")
+    assert main(["info", "foundation"]) == 0
+    assert "minimol_19 and 492 more" in (text := " ".join(capsys.readouterr().out.split())) and "minimol_20" not in text
     assert main(["models"]) == 0
     text = capsys.readouterr().out
     assert max(map(len, text.splitlines())) <= 80 and "…" not in text

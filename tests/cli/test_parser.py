@@ -78,6 +78,7 @@ def test_a_wrong_value(kind: Any, word: str, message: str) -> None:
         (["predict"], "the following arguments are required: MODEL, MOLECULES (gtx predict --help)"),
         ([*TRAIN, "--epochs"], "--epochs: expected one argument (gtx train --help)"),
         ([*TRAIN, "--out="], "--out: expected a name, got '' (gtx train --help)"),
+        ([*TRAIN, "--molecule-features", "rdkit", "morgn"], "--molecule-features: expected one of 'morgan', "),
         (["info", "a.gtx", "b.gtx"], "unexpected: b.gtx (gtx info --help)"),
         (
             [*TRAIN, "--split-sizes", "80", "10", "10"],

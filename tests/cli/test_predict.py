@@ -93,7 +93,7 @@ def test_a_run_that_is_ended_says_that_it_goes_on(library: None, capsys, monkeyp
         (["library", "--out", "library/out"], "library/out is within library"),
         (["library", "--out", "library/a.csv"], "library/a.csv is within library"),
         (["library", "--out", "out", "--address", "auto"], "expected with the engine 'ray', got 'auto' without it"),
-        (["library/a.csv", "--top", "9"], "--top: expected with by, such as top 100 by y_pred, got top alone"),
+        (["library/a.csv", "--top", "9"], "gtx: --top needs --by, such as --top 100 --by y_pred"),
     ],
 )
 def test_what_cannot_be_done_is_said(library: None, words: list, message: str, capsys) -> None:

@@ -266,6 +266,7 @@ def test_no_part_is_empty_whatever_groups_there_are(sizes):
     [
         ((0, 0.5, 0.5), "the first above 0"),
         ((80, 10, 10), "split sizes 80 10 10 add up to 100; shares must add up to 1, for instance 0.8 0.1 0.1$"),
+        ((1, 1, 1), "add up to 3; shares must add up to 1, for instance 0.34 0.33 0.33$"),
         ((1.1, -0.2, 0.1), "three numbers of 0 or more"),
         ((0.8, 0.2, float("nan")), "three numbers of 0 or more"),
         ((0.8, 0.2), "three numbers of 0 or more"),

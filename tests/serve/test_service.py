@@ -136,7 +136,7 @@ def test_lists_of_atoms_and_bonds_are_columns_too() -> None:
 
 
 HOSTILE = {
-    "no JSON": (b"{", 422, "JSON decode error"),
+    "no JSON": (b"{", 422, "the request is no JSON: Expecting property name enclosed in double quotes at character 2"),
     "a text for a list": (b'{"smiles": "CCO"}', 422, "smiles: Input should be a valid list"),
     "no columns": (b'["CCO"]', 422, "Input should be a valid dictionary"),
     "a long number": (b'{"smiles": [1' + b"0" * 5000 + b"]}", 400, "error parsing the body"),

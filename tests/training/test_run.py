@@ -271,10 +271,10 @@ def test_a_command_takes_nothing_for_its_own(command: str, file: str, tmp_path, 
     assert mine.read_text() == "mine"
 
 
-@pytest.mark.parametrize("command", ["train", "benchmark"])
+@pytest.mark.parametrize("command", ["train", "benchmark", "tune"])
 def test_a_run_is_not_written_over_its_own_table(command: str, tmp_path, capsys) -> None:
-    claim(tmp_path, ["predictions.csv"])  # an earlier run wrote it
-    table = tmp_path / "predictions.csv"
+    table = tmp_path / ("trials.csv" if command == "tune" else "predictions.csv")
+    claim(tmp_path, [table.name])  # an earlier run wrote it
     write(table, molecules(40)[["smiles", "gap"]].to_numpy().tolist(), ["smiles", "gap"])
     before = table.read_text()
     assert main([command, str(table), "--target-columns=gap", f"--out={tmp_path}", "--overwrite"]) == 2

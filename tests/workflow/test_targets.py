@@ -47,6 +47,14 @@ def test_where_few_rows_can_be_used_the_reason_is_said(tmp_path) -> None:
         lines(file, task=Regression("y"))
 
 
+def test_of_several_reasons_the_commonest_is_quoted(tmp_path, capsys) -> None:
+    rows = [["C1CC", 0.5], *([text, 0.5] for text in molecules(60).smiles)]
+    words = [str(write(tmp_path / "t.csv", rows, ["smiles", "y"])), "--target-columns=y", "--task=atoms"]
+    assert main(["train", *words, f"--out={tmp_path / 'run'}", *KERNEL]) == 2
+    said = capsys.readouterr().err
+    assert "60 with a bad target, 1 with an unusable molecule): row 2, column" in said and said.endswith("atoms\n")
+
+
 # --- Relations in a column of their own, as in tables of ChEMBL.
 
 RELATIONS = ["'='", "'>'", "'<'", "=", "", "'~'", "'>='", "<=", "'>>'", "'='"]
