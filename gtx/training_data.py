@@ -35,7 +35,6 @@ from gtx.data.store import MoleculeStore
 from gtx.data.tables import open_table
 from gtx.molecules import Featuriser
 from gtx.molecules.perception import list_order_doubt
-from gtx.molecules.reactions import is_reaction
 from gtx.tasks import Regression, Task
 from gtx.tasks.classification import ClassTask
 from gtx.tasks.columns import TargetCells
@@ -91,8 +90,12 @@ class DataSettings(SplitSettings):
         if self.smiles_column and self.featuriser.components:
             several = " ".join(self.featuriser.components)
             raise InputError(f"--smiles-column {self.smiles_column} and --smiles-columns {several}: give one of them")
-        task, joins_molecules = self.task, bool(self.featuriser.components or self.featuriser.reaction)
-        if joins_molecules and task is not None and (task.writes or task.level != "molecule" or task.also):
+        task = self.task
+        if (
+            self.featuriser.unit != "molecule"
+            and task is not None
+            and (task.writes or task.level != "molecule" or task.also)
+        ):
             remedy = "leave out --smiles-columns and --reaction-column"
             raise InputError(f"task {task.name} does not support several molecules a row or reactions: {remedy}")
         self.features.check(self.featuriser)
@@ -240,6 +243,7 @@ class Dataset:
         files: the training table, then the files of validation and test rows, if any; none for a data frame.
         rows: int64 `[m]`, index of the row of each molecule among all rows of the files.
         remarks: lines about how the task was chosen from the cells, for the user.
+        unit: word for what a row holds, see `gtx.molecules.Featuriser.unit`.
     """
 
     task: Task
@@ -252,6 +256,7 @@ class Dataset:
     files: Sequence[InputFile] = ()
     rows: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     remarks: Sequence[str] = ()
+    unit: str = "molecule"
 
     # --- Molecules, their labels and rows.
 
@@ -261,13 +266,6 @@ class Dataset:
         if self.store.y is None:
             raise ValueError("expected molecules with targets, got a store without")
         return self.store.y.numpy()
-
-    @property
-    def unit(self) -> str:
-        """Word for what a row holds: molecule, reaction, or a combination of several."""
-        if self.files and self.files[0].components:
-            return "combination"
-        return "reaction" if self.smiles and is_reaction(self.smiles[0]) else "molecule"
 
     @cached_property
     def with_labels(self) -> np.ndarray:
@@ -530,6 +528,7 @@ def load_training_table(settings: DataSettings, cache: str | Path | None = None,
         files=files,
         rows=good,
         remarks=[*(f"{file.source}: {note}" for file in files for note in file.notes), *remarks],
+        unit=settings.featuriser.unit,
     )
     dataset = split_table(dataset, settings)
     if not len(dataset.split["train"]):

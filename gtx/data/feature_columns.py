@@ -94,7 +94,7 @@ class FeatureColumns:
         if not self.widths:
             return
         option = self.options[-1]
-        if featuriser.components or featuriser.reaction:
+        if featuriser.unit != "molecule":
             raise InputError(f"{option} are for one molecule a row: leave out --smiles-columns and --reaction-column")
         if featuriser.standardise:
             raise InputError(f"{option} are of the atoms as they are written: leave out --standardise")

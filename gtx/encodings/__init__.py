@@ -1,9 +1,10 @@
 """Position and distance encodings: features of atoms or pairs, computed from a batch on the device of the batch."""
 
-from gtx.encodings.atoms_and_bonds import AtomTypes, BondFeatures, BothSides, NodeDegree
+from gtx.encodings.atoms_and_bonds import AtomTypes, BondFeatures, NodeDegree
 from gtx.encodings.encoding import AddEncodingToData, CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
 from gtx.encodings.paths import SameRing, ShortestPathBonds, ShortestPathLength, ShortestPathOneHot, SimplePathCounts
 from gtx.encodings.positions import LaplacianEigenvectors, RandomWalkProbabilities, SinusoidalPosition
+from gtx.encodings.sides import BothSides
 from gtx.encodings.space import (
     BesselDistance,
     ExpNormDistance,

@@ -196,7 +196,7 @@ class MoleculeEstimator(BaseEstimator):
                 store = replace(store, bounds=torch.from_numpy(bounds))
             canonical = [text for text in done.smiles if text is not None]
             name = column or ModelFileHeader.smiles_column
-            molecules = Dataset(task, store, canonical, {}, "", name)
+            molecules = Dataset(task, store, canonical, {}, "", name, unit=featuriser.unit)
             return molecules.divide(self._split(molecules, settings.seed))
 
         with Run.load(data, settings, read=read, start=parameters.start) as run:

@@ -289,4 +289,4 @@ def _outputs_of_kernel(kernel: KernelRidge, store: MoleculeStore) -> Callable[[n
 def _foundation_of(kernel: KernelRidge) -> FoundationEmbedding | None:
     """Return the embedding that a kernel compares, if it is one of molecules, whose atoms can be removed."""
     embed = kernel.embed
-    return embed if isinstance(embed, FoundationEmbedding) and embed.sides is None else None
+    return embed if isinstance(embed, FoundationEmbedding) and embed.reads_molecules else None

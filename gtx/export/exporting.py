@@ -442,8 +442,7 @@ def check_exportable(model: Predictor) -> None:
         (not isinstance(task, Regression) and uncertainty == "evidential", "evidential classes"),
         (getattr(task, "curves", None) is not None, "isotonic calibration"),
         (bool(model.header.features.columns), "feature columns"),
-        (bool(featuriser.components), "several molecules in a row"),
-        (bool(featuriser.reaction), "reactions"),
+        (featuriser.unit != "molecule", f"{featuriser.unit}s"),
         (featuriser.coordinates, "coordinates"),
     )
     for present, name in lacking:

@@ -15,7 +15,7 @@ from torch_geometric.data import Batch
 
 from gtx.base.errors import InputError
 from gtx.base.loops import compiled_loop
-from gtx.graph.sides import UNCHANGED, label_environments
+from gtx.encodings.sides import list_environments
 from gtx.nn.features import ClippedStandardScaler, TrainingMolecules
 
 # --- Counts of substructures in molecules, and their intersections.
@@ -88,7 +88,7 @@ class TanimotoKernel(nn.Module):
 
     Args:
         labels: definition of the substructures: one or more schemes of
-            `gtx.graph.sides.label_environments`, all counted.
+            `gtx.encodings.sides.label_environments`, all counted.
         rows, kinds, entries: numbers of reference molecules, of kinds of substructures, and of counts above 0; 0 before
             there are references.
 
@@ -166,16 +166,10 @@ class TanimotoKernel(nn.Module):
 
     def counts(self, batch: Batch) -> SubstructureCounts:
         """Count the substructures in each molecule of a batch; a kind is a label of 64 bits."""
-        labels = torch.cat(label_environments(batch, self.labels))
-        owner = batch.batch.expand_as(labels)
-        if any("sides" in one for one in self.labels):
-            counted = labels != UNCHANGED
-            labels, owner = labels[counted], owner[counted]
-        kinds, column = np.unique(labels.flatten().cpu().numpy(), return_inverse=True)
-        places, shape = (owner.flatten().cpu().numpy(), column), (batch.num_graphs, len(kinds))
-        table = sparse.coo_array(
-            (np.ones(len(column), np.int32), places), shape=shape
-        ).tocsr()  # equal places are summed
+        labels, owner = (each.cpu().numpy() for each in list_environments(batch, self.labels))
+        kinds, column = np.unique(labels, return_inverse=True)
+        ones, shape = np.ones(len(column), np.int32), (batch.num_graphs, len(kinds))
+        table = sparse.coo_array((ones, (owner, column)), shape=shape).tocsr()  # equal places are summed
         table.data = table.data.clip(max=LARGEST_COUNT)
         return SubstructureCounts(kinds, table)
 

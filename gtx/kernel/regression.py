@@ -15,7 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from gtx.base.errors import InputError
-from gtx.graph.sides import label_environments
+from gtx.encodings.sides import label_environments
 from gtx.kernel.kernels import DescriptorKernel, SubstructureCounts, TanimotoKernel
 from gtx.kernel.ridge import KernelRidgeSolution, cost, draw, leave_one_out, rows_of_equal_cost, solve_kernel_ridge
 from gtx.nn.features import TrainingMolecules

@@ -14,7 +14,7 @@ from torch import nn
 from gtx.attention import Normaliser, Score
 from gtx.base.errors import did_you_mean
 from gtx.encodings import Encoding
-from gtx.encodings.atoms_and_bonds import of_both_sides
+from gtx.encodings.sides import encode_sides
 from gtx.graph import EdgeSelector
 from gtx.models.embedding import MoleculeEmbedding
 from gtx.models.graph_transformer import GraphTransformer, Level, LevelOutput, LevelReadout, make_head
@@ -175,8 +175,7 @@ def graph_transformer(
         ValueError: arguments contradict each other, or `layer` would ignore an argument.
     """
     _check_arguments(locals())
-    if reaction:
-        encodings = of_both_sides(encodings, atom_sizes, bond_sizes)
+    encodings = encode_sides(encodings, atom_sizes, bond_sizes, reaction)
     embedding = MoleculeEmbedding(
         atom_sizes,
         bond_sizes,

@@ -17,6 +17,7 @@ from gtx.encodings import (
     ShortestPathLength,
     SimplePathCounts,
 )
+from gtx.encodings.sides import sizes_of_sides, usual_schemes
 from gtx.kernel import KernelRidge
 from gtx.models.assembly import check_argument_names, graph_transformer
 from gtx.models.graph_transformer import GraphTransformer
@@ -146,13 +147,8 @@ def kernel_ridge(
     Raises:
         ValueError: `labels` has an unknown column or an unknown argument; `foundation` reads other codes.
     """
-    elements = {"atoms": [0], "bonds": [0]}
-    sides = [list(atom_sizes or ()), list(bond_sizes or ())] if reaction else None
-    if reaction and not labels:
-        changes = {"sides": sides}
-        types = {"atoms": [0], "bonds": [0, len(bond_sizes or ()) // 2]}
-        labels = [[{"radius": r, **types}, {"radius": 1}, {"radius": r, **elements, **changes}] for r in (2, 3)]
-    labels = labels or [[{"radius": 2, **elements}], [{"radius": 3, **elements}, {"radius": 1}]]
+    sides = sizes_of_sides(atom_sizes, bond_sizes, reaction)
+    labels = labels or usual_schemes(sides)
     for one in chain.from_iterable(labels):
         if unknown := set(one) - {"radius", "atoms", "bonds", "sides"}:
             raise ValueError(f"labels: expected radius, atoms and bonds, got {sorted(unknown)}")

@@ -230,6 +230,19 @@ class Featuriser:
         return 2 if self.reaction else 1
 
     @property
+    def unit(self) -> str:
+        """Word for what a row holds: molecule, reaction, or a combination of several."""
+        return "combination" if self.components else ("molecule", "reaction")[self.sides - 1]
+
+    @property
+    def joined(self) -> Featuriser:
+        """Featuriser of rows that `join_texts` has joined to one text, standardised: molecules beside a reaction, which
+        stand over its arrow, are read.
+        """
+        most = self.max_atoms * max(1, len(self.components))
+        return replace(self, standardise=False, components=(), agents=self.sides > 1, max_atoms=most)
+
+    @property
     def num_descriptors(self) -> int:
         """D, the number of global descriptors, further features included; of several components, of each."""
         further = sum(len(MOLECULE_FEATURES[kind].names) for kind in self.molecule_features)
@@ -244,6 +257,12 @@ class Featuriser:
     def bond_sizes(self) -> tuple[int, ...]:
         """Codes per bond column, "other" included."""
         return code_sizes(BOND_FEATURE_VALUES, self.sides)
+
+    @property
+    def input_sizes(self) -> dict[str, Any]:
+        """Arguments of a model that say which codes it reads: their numbers, and that they are those of reactions."""
+        sizes: dict[str, Any] = {"atom_sizes": list(self.atom_sizes), "bond_sizes": list(self.bond_sizes)}
+        return sizes | {"reaction": True} if self.sides > 1 else sizes
 
     @property
     def constitution(self) -> dict[str, list[int]]:

@@ -353,13 +353,7 @@ class Neighbours:
     """Comparison of molecules with training rows by the Tanimoto similarity of Morgan counts."""
 
     def __init__(self, training: TrainingRows, featuriser: Featuriser) -> None:
-        joined = replace(
-            graph_featuriser(featuriser),
-            standardise=False,  # these are
-            components=(),
-            agents=featuriser.reaction is not None,  # the molecules beside a reaction, which stand over its arrow
-            max_atoms=featuriser.max_atoms * max(1, len(featuriser.components)),
-        )
+        joined = graph_featuriser(featuriser).joined
         done = featurise(joined, list(training.smiles), workers=0, smiles=False)
         self.training = training
         self.rows: np.ndarray = done.good

@@ -15,8 +15,8 @@ from torch_geometric.data import Batch, Data
 
 from gtx.base.errors import InputError
 from gtx.data import MoleculeStore
+from gtx.encodings.sides import Sides, split_sides
 from gtx.graph.packing import offsets
-from gtx.graph.sides import split_sides
 from gtx.kernel import KernelRidge
 from gtx.models import GraphTransformer
 from gtx.models.graph_transformer import PretrainedEmbedding
@@ -25,8 +25,6 @@ from gtx.prediction.foundation import FOUNDATION_MODEL, read_model_card
 from gtx.prediction.model_file import read_model
 from gtx.tasks.closed_form import over_batches
 
-Sizes = Sequence[Sequence[int]]
-"""Numbers of codes of atom columns and of bond columns, see `gtx.graph.sides.split_sides`."""
 Module = TypeVar("Module", bound=nn.Module)
 
 
@@ -48,7 +46,7 @@ class FoundationEmbedding:
     """
 
     sha256: str  # of the foundation's file
-    sides: Sizes | None = None  # numbers of codes of reactions, whose two sides are then embedded, [B, 2 width]
+    sides: Sides | None = None  # numbers of codes of reactions, whose two sides are then embedded, [B, 2 width]
 
     @classmethod
     def of(cls, foundation: Mapping[str, Any]) -> FoundationEmbedding:
@@ -69,12 +67,17 @@ class FoundationEmbedding:
                 batch.embeddings = embed(batch) if self.sides is None else embed_reactions(embed, batch, self.sides)
         return batch.embeddings
 
+    @property
+    def reads_molecules(self) -> bool:
+        """True if it embeds molecules as they are, from which an explanation can remove atoms."""
+        return self.sides is None
+
     def network(self, device: str = "cpu") -> GraphTransformer:
         """Return the pretrained network on a device."""
         return _network(self.sha256, device)
 
 
-def foundation_spec(sides: Sizes | None = None) -> dict[str, Any]:
+def foundation_spec(sides: Sides | None = None) -> dict[str, Any]:
     """Return the argument `foundation` of a model, see `gtx.kernel.KernelRidge` and `gtx.models.graph_transformer`.
 
     For reactions, `sides` are the numbers of codes of atom and bond columns.
@@ -107,7 +110,7 @@ def with_embeddings(store: MoleculeStore, foundation: Mapping[str, Any]) -> Mole
 HYDROGENS, DEGREE = ATOM_INDEX["hydrogens"], ATOM_INDEX["degree"]
 
 
-def embed_reactions(embed: Callable[[Batch], Tensor], batch: Batch, sizes: Sizes) -> Tensor:
+def embed_reactions(embed: Callable[[Batch], Tensor], batch: Batch, sizes: Sides) -> Tensor:
     """Embed B reactions by an embedding of molecules `[molecules, width]`: float32 `[B, 2 width]`.
 
     The first half is the sum over the molecules of the first side; the second half is that of the second side minus

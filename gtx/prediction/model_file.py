@@ -371,7 +371,8 @@ def _check_agreement(header: ModelFileHeader) -> None:
         _agree("partner.name", header.partner["name"], list(CLOSED_FORM_MODELS))
         _agree("partner.arguments.out_channels", arguments.get("out_channels"), [outputs])
         _agree("partner.arguments.num_descriptors", arguments.get("num_descriptors", 0), _kernel_reads(header))
-        _agree("partner.arguments.reaction", arguments.get("reaction", False), [header.featuriser.sides == 2])
+        sides = header.featuriser.input_sizes.get("reaction", False)
+        _agree("partner.arguments.reaction", arguments.get("reaction", False), [sides])
     if header.training is None or not len(header.training):
         if header.task.answers.reads_similarity:
             raise InputError("training: expected rows, from which task.uncertainty similarity tells the distance")
@@ -386,9 +387,9 @@ def _check_agreement(header: ModelFileHeader) -> None:
     usual = model in ARCHITECTURES and ARCHITECTURES[model].coordinates == "needed"
     coordinates = arguments.get("coordinates", usual)
     _agree("model.arguments.coordinates", coordinates, [False, True] if read.coordinates else [False])
-    _agree("model.arguments.atom_sizes", arguments.get("atom_sizes"), [list(read.atom_sizes)])
-    _agree("model.arguments.bond_sizes", arguments.get("bond_sizes"), [list(read.bond_sizes)])
-    _agree("model.arguments.reaction", arguments.get("reaction", False), [read.sides == 2])
+    sizes = read.input_sizes
+    for name in ("atom_sizes", "bond_sizes", "reaction"):
+        _agree(f"model.arguments.{name}", arguments.get(name), [sizes[name]] if name in sizes else [None, False])
     size = "size" if header.task.writes else "out_channels"
     _agree(f"model.arguments.{size}", arguments.get(size), [header.task.objective.out_channels])
     width = header.features.width

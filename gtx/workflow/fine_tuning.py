@@ -197,18 +197,15 @@ def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: 
         raise InputError(
             "a model that is trained further keeps its scale: leave out element_reference (--element-reference)"
         )
-    if data.featuriser.components not in ((), header.featuriser.components):
-        components = " and ".join(header.featuriser.components) or "a single molecule"
-        raise InputError(f"a model that is trained further keeps its inputs: of a row it reads {components}")
+    given, kept = data.featuriser, header.featuriser
+    if given.components not in ((), kept.components) or given.unit not in ("molecule", kept.unit):
+        inputs = " and ".join(kept.components) or f"a single {kept.unit}"
+        raise InputError(f"a model that is trained further keeps its inputs: of a row it reads {inputs}")
     if data.features not in (NO_FEATURES, header.features) and "tuning" not in header.settings:
         names = ", ".join((header.features if header.features.columns else data.features).options)
         columns = ", ".join(header.features.columns) or "none"
         raise InputError(f"a model that is trained further keeps its inputs: of {names} it has {columns}")
     old, usual = header.featuriser.to_dict(), type(data.featuriser)().to_dict()
-    if data.featuriser.reaction and not header.featuriser.reaction:
-        raise InputError(
-            "the trained model reads molecules, not reactions: leave out --from (start) to train on reactions"
-        )
     for name, value in data.featuriser.to_dict().items():
         if value not in (usual.get(name), old.get(name)):
             raise InputError(f"the trained model reads molecules with {name} {old.get(name)}, not {value}")

@@ -11,6 +11,7 @@ from torch import nn
 from gtx.base.errors import InputError, did_you_mean
 from gtx.data.feature_columns import NO_FEATURES, FeatureColumns
 from gtx.data.rows import listed
+from gtx.encodings.sides import sizes_of_sides
 from gtx.kernel import KernelRidge
 from gtx.models import ARCHITECTURES, build_model
 from gtx.models.catalogue import CLOSED_FORM_MODELS
@@ -67,7 +68,7 @@ def check_model_settings(
 
 def check_size(name: str, featuriser: Featuriser, arguments: dict[str, Any]) -> None:
     """Raise an `InputError` if a model cannot be made, or would not fit into any memory."""
-    spec = {"name": name, "arguments": input_sizes(featuriser) | {"coordinates": featuriser.coordinates} | arguments}
+    spec = {"name": name, "arguments": featuriser.input_sizes | {"coordinates": featuriser.coordinates} | arguments}
     try:
         with torch.device("meta"):  # shapes, without memory
             weights = sum(p.numel() for p in build_model(spec).parameters())
@@ -127,7 +128,7 @@ def make_model_spec(
     molecules of a row side by side.
     """
     arguments: dict[str, Any]
-    sizes = input_sizes(featuriser)
+    sizes = featuriser.input_sizes
     if task.network:
         arguments = {"size": task.objective.out_channels, **sizes, "coordinates": featuriser.coordinates}
         return {"name": task.network, "arguments": arguments | settings.model_arguments}
@@ -153,19 +154,12 @@ def make_model_spec(
         elif settings.model == "standard":
             arguments["substructures"] = featuriser.constitution
     if "foundation" in parts and (closed or "substructures" in arguments):
-        codes = [sizes["atom_sizes"], sizes["bond_sizes"]]
-        arguments["foundation"] = foundation_spec(codes if featuriser.reaction else None)
+        arguments["foundation"] = foundation_spec(sizes_of_sides(**sizes))
     spec: dict[str, Any] = {"name": settings.model, "arguments": arguments | settings.model_arguments}
     if featuriser.components and not closed:
         count = len(featuriser.components)
         spec["components"] = {"count": count, "separate": settings.separate_encoders, "further": features.width}
     return spec
-
-
-def input_sizes(featuriser: Featuriser) -> dict[str, Any]:
-    """Return the numbers of codes of atoms and bonds, and whether they are those of reactions, as model arguments."""
-    sizes: dict[str, Any] = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
-    return sizes | {"reaction": True} if featuriser.reaction else sizes
 
 
 def kernel_parts(settings: TrainSettings, featuriser: Featuriser) -> tuple[str, ...]:
@@ -178,7 +172,8 @@ def kernel_parts(settings: TrainSettings, featuriser: Featuriser) -> tuple[str, 
     unread = "rows of several molecules" if featuriser.components else "molecules with hydrogens as atoms"
     readable = not (featuriser.components or featuriser.hydrogens)
     if parts is None:
-        return KERNEL_PARTS[: 1 if settings.model == "tanimoto" else 3 if readable and not featuriser.reaction else 2]
+        every = readable and featuriser.unit == "molecule"
+        return KERNEL_PARTS[: 1 if settings.model == "tanimoto" else 3 if every else 2]
     if "substructures" not in parts:
         raise InputError(f"--kernel-parts: expected substructures among them, got {' '.join(parts) or 'none'}")
     if settings.model == "tanimoto":

@@ -8,8 +8,8 @@ import gtx
 from gtx.data import MoleculeStore, featurise
 from gtx.data.similarity import nearest_similarity
 from gtx.encodings import BothSides, ShortestPathLength
+from gtx.encodings.sides import UNCHANGED, label_environments, split_sides
 from gtx.graph import CompleteGraph
-from gtx.graph.sides import UNCHANGED, label_environments, split_sides
 from gtx.models import ARCHITECTURES, GraphTransformer, build_model
 from gtx.models.standard import kernel_ridge
 from gtx.molecules import Featuriser
@@ -26,7 +26,7 @@ def store_of(texts: list[str], mode: str = "reactants-products") -> MoleculeStor
 
 def sizes(mode: str = "reactants-products") -> dict[str, object]:
     featuriser = Featuriser(reaction=mode)
-    return {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes), "reaction": True}
+    return featuriser.input_sizes
 
 
 @pytest.mark.parametrize("name", MODELS)
