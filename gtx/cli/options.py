@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from gtx.base.errors import InputError
 from gtx.base.schema import Number, valid
 from gtx.cli.parser import Option, options_of
-from gtx.settings import Name, option, option_fields, word
+from gtx.settings import Name, ReactionMode, option, option_fields, word
 from gtx.settings.tasks import TASKS
 from gtx.settings.training import TrainSettings
 
@@ -68,7 +68,7 @@ class TableOptions:
     )
     reaction_column: str | None = option(None, "the column with atom-mapped reaction SMILES")
     reaction_columns: tuple[str, str] | None = option(None, "the columns with the reactants and the products")
-    reaction_mode: str | None = option(
+    reaction_mode: ReactionMode | None = option(
         None,
         "codes of a reaction: reactants-difference, reactants-products or products-difference; with -balanced at "
         "the end, an atom that one side lacks has the same codes on both; default: reactants-difference",
@@ -243,8 +243,11 @@ def settings_from(values: Mapping[str, Any]) -> tuple[DataSettings, TrainSetting
     if known and "split_column" in values and not {each.name for each in PARTS} & values["chosen"]:
         options["split_column"] = known.default_split
     reading = {each.name: values[each.name] for each in MOLECULES if each.name != "workers"}
-    is_reaction = values["reaction_column"] or values["reaction_columns"]
-    reaction = values["reaction_mode"] or MODES[0] if is_reaction else None
+    reaction = values["reaction_mode"]
+    if values["reaction_column"] or values["reaction_columns"]:
+        reaction = reaction or MODES[0]
+    elif reaction:
+        raise InputError("--reaction-mode is for reactions: give --reaction-column, or leave it out")
     data = DataSettings(
         str(known.path) if known else values["data"],
         getattr(task, "targets", targets),

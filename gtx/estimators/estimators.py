@@ -39,6 +39,7 @@ from gtx.molecules import Featuriser
 from gtx.molecules.perception import Text
 from gtx.prediction import ModelFileHeader, Predictor
 from gtx.prediction.inputs import as_frame, as_texts, component_rows
+from gtx.settings import ReactionMode
 from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTask, Regression, make_task
 from gtx.tasks.columns import in_order, label
 from gtx.tasks.uncertainty import fewest
@@ -103,7 +104,7 @@ class MoleculeEstimator(BaseEstimator):
         ignore_stereo: bool = Featuriser.ignore_stereo,
         atom_order: Literal["smiles", "hydrogens-last", "map"] | None = None,
         smiles_columns: Sequence[str] | None = None,
-        reaction: str | None = None,
+        reaction: ReactionMode | None = None,
         feature_columns: Sequence[str] | None = None,
         atom_feature_columns: Sequence[str] | None = None,
         bond_feature_columns: Sequence[str] | None = None,

@@ -12,7 +12,7 @@ import numpy as np
 from rdkit import Chem, rdBase
 
 from gtx.base.errors import InputError
-from gtx.molecules.reactions import DrawnSides, drawn_sides, read_graph
+from gtx.molecules.reactions import Box, drawn_sides, read_graph
 
 Colour = tuple[float, float, float]
 Drawable = str | Chem.Mol | Sequence[Chem.Mol]
@@ -118,15 +118,6 @@ def drawing_library() -> ModuleType:
     return rdMolDraw2D
 
 
-class _Box(NamedTuple):
-    """Place of a drawn molecule in the picture, in pixels."""
-
-    x: int
-    y: int
-    width: int
-    height: int
-
-
 class _Part(NamedTuple):
     """Drawn molecule: the elements of its SVG, the positions of its atoms and the radius of their discs, in pixels, the
     numbers of the atoms in the row, and its place in the picture.
@@ -136,7 +127,7 @@ class _Part(NamedTuple):
     positions: list[tuple[float, float]]
     radius: float
     atoms: Sequence[int]
-    box: _Box
+    box: Box
 
     def svg(self, ringed: Sequence[int]) -> str:
         """Write the elements, with a ring around some atoms."""
@@ -180,7 +171,7 @@ def _draw(
         for each, start in zip(sides, starts, strict=False)
         for mol, atoms in zip(each.molecules, each.atoms, strict=True)
     ]
-    boxes, between = _lay_out(sides[0], len(molecules) - 1, title or "", size)
+    boxes, between = sides[0].lay_out(len(molecules) - 1, title or "", size)
     legend = title if len(drawn) == 1 else None
     parts = [
         _draw_part(mol, atoms, legend, box, colours and [colours[atom] for atom in atoms], numbers)
@@ -189,39 +180,11 @@ def _draw(
     return _Drawing(parts, between, size)
 
 
-def _lay_out(first: DrawnSides, others: int, title: str, size: tuple[int, int]) -> tuple[list[_Box], str]:
-    """Lay out a row: molecules beside each other; or the sides of a reaction, and an arrow with the others over it.
-
-    Returns the box of each part, and the elements between them: arrow, agents and title.
-    """
-    width, height = size
-    text = 'text-anchor="middle" font-family="sans-serif" fill="#111"'
-    below = f'<text x="{width / 2}" y="{height - 6}" font-size="12" {text}>{_shorten(title, width // 7)}</text>'
-    if len(first.molecules) == 1:
-        own = width // (1 + others)
-        return [_Box(k * own, 0, own, height) for k in range(1 + others)], below if others else ""
-    side = int((0.38 if others else 0.45) * width)
-    top = 14 if first.agents else 0  # below the agents
-    own = int(height / 2 - top) // max(1, others)
-    boxes = [_Box(0, 0, side, height), _Box(width - side, 0, side, height)]
-    boxes += [_Box(side, top + k * own, width - 2 * side, own) for k in range(others)]
-    gap, agents = 0.005 * width, _shorten(first.agents, width // 6)
-    arrow = (
-        f'<path d="M{side + gap:.1f} {height / 2}H{width - side - gap:.1f}m-6 -4l6 4l-6 4" fill="none" stroke="#111" '
-        f'stroke-width="1.5"/><text x="{width / 2}" y="11" font-size="10" {text}>{agents}</text>'
-    )
-    return boxes, arrow + below
-
-
-def _shorten(text: str, letters: int) -> str:
-    return escape(text if len(text) <= letters else f"{text[: letters - 1]}…")
-
-
 def _draw_part(
     mol: Chem.Mol,
     atoms: Sequence[int],
     title: str | None,
-    box: _Box,
+    box: Box,
     colours: Sequence[Colour] | None,
     numbers: bool,
 ) -> _Part:

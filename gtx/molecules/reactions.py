@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from html import escape
+from typing import NamedTuple, get_args
 
 import numpy as np
 from rdkit import Chem
@@ -23,6 +24,7 @@ from gtx.molecules.graphs import (
     without_hydrogens,
 )
 from gtx.molecules.reading import MoleculeError, map_numbers, parse_smiles, read_smiles, shortened, split_extension
+from gtx.settings import ReactionMode
 
 # --- Reading: the two sides of a reaction, and which atom is which.
 
@@ -199,10 +201,7 @@ def _match_spectators(mols: Sequence[Chem.Mol], numbers: Sequence[Sequence[int]]
 
 # --- Codes of both sides: the modes, and the values beside those of molecules.
 
-MODES = (
-    *("reactants-difference", "reactants-products", "products-difference"),
-    *("reactants-difference-balanced", "reactants-products-balanced", "products-difference-balanced"),
-)
+MODES: tuple[ReactionMode, ...] = get_args(ReactionMode)
 """Modes, which say what the two halves of the codes are; the default first.
 
 Where an atom or a bond is as before, a difference has the code "same". An atom of one side only has the code "absent"
@@ -346,6 +345,15 @@ def read_graph(text: str, agents: bool = False) -> Chem.Mol:
     return graph
 
 
+class Box(NamedTuple):
+    """Place of a drawn molecule in the picture, in pixels."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+
+
 class DrawnSides(NamedTuple):
     """What is drawn of a molecule: itself, or the two sides of a reaction, with the number of each atom in the graph;
     and the agents over the arrow.
@@ -354,6 +362,33 @@ class DrawnSides(NamedTuple):
     molecules: Sequence[Chem.Mol]
     atoms: Sequence[Sequence[int]]
     agents: str = ""
+
+    def lay_out(self, others: int, title: str, size: tuple[int, int]) -> tuple[list[Box], str]:
+        """Lay out a row: this molecule and others beside it; or an arrow between the sides, and the others over it.
+
+        Returns the box of each picture, and the SVG elements between them: arrow, agents and title.
+        """
+        width, height = size
+        text = 'text-anchor="middle" font-family="sans-serif" fill="#111"'
+        below = f'<text x="{width / 2}" y="{height - 6}" font-size="12" {text}>{_shorten(title, width // 7)}</text>'
+        if len(self.molecules) == 1:
+            own = width // (1 + others)
+            return [Box(k * own, 0, own, height) for k in range(1 + others)], below if others else ""
+        side = int((0.38 if others else 0.45) * width)
+        top = 14 if self.agents else 0  # below the agents
+        own = int(height / 2 - top) // max(1, others)
+        boxes = [Box(0, 0, side, height), Box(width - side, 0, side, height)]
+        boxes += [Box(side, top + k * own, width - 2 * side, own) for k in range(others)]
+        gap, agents = 0.005 * width, _shorten(self.agents, width // 6)
+        arrow = (
+            f'<path d="M{side + gap:.1f} {height / 2}H{width - side - gap:.1f}m-6 -4l6 4l-6 4" fill="none" '
+            f'stroke="#111" stroke-width="1.5"/><text x="{width / 2}" y="11" font-size="10" {text}>{agents}</text>'
+        )
+        return boxes, arrow + below
+
+
+def _shorten(text: str, letters: int) -> str:
+    return escape(text if len(text) <= letters else f"{text[: letters - 1]}…")
 
 
 def drawn_sides(graph: Chem.Mol, hydrogens: bool = True) -> DrawnSides:

@@ -9,6 +9,15 @@ from typing import Annotated, Any, Literal, NamedTuple
 from gtx.base.schema import valid
 
 Name = Annotated[str, valid("a name", bool)]
+ReactionMode = Literal[
+    "reactants-difference",
+    "reactants-products",
+    "products-difference",
+    "reactants-difference-balanced",
+    "reactants-products-balanced",
+    "products-difference-balanced",
+]
+"""Codes of a reaction, see `gtx.molecules.reactions.MODES`; the default first."""
 
 
 def option(

@@ -135,10 +135,18 @@ def test_two_columns_agents_and_solvent(table: Path, tmp_path) -> None:
     assert abs(with_agents - without) > 1e-3
 
 
-def test_the_foundation_refuses_reactions(table: Path, capsys, tmp_path) -> None:
-    command = ["train", str(table), "--reaction-column", "rxn", "--target-columns", "yield"]
-    assert main([*command, "--from", "foundation", "--out", str(tmp_path / "run")]) != 0
-    assert "the trained model reads molecules, not reactions" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--reaction-column", "rxn", "--from", "foundation"], "keeps its inputs: of a row it reads a single molecule"),
+        (["--reaction-column", "rxn", "--reaction-mode", "reactant-product"], "did you mean 'reactants-products'?"),
+        (["--smiles-column", "solvent", "--reaction-mode", "reactants-products"], "give --reaction-column"),
+        (["--smiles-column", "solvent", "--agents"], "give --reaction-column"),
+    ],
+)
+def test_what_does_not_suit_is_refused(table: Path, words: list[str], message: str, capsys, tmp_path: Path) -> None:
+    assert main(["train", str(table), "--target-columns", "yield", "--out", str(tmp_path / "run"), *words]) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_other_doors(model: Predictor) -> None:
