@@ -122,6 +122,7 @@ class RunReport:
     cautions: Sequence[str] = ()  # why the scores may be misleading, a sentence each, shown above the scores
     repeated: str = ""  # text about repeated molecules and conflicting labels
     leaked: Mapping[tuple[str, str], int] = field(default_factory=dict)  # molecules in two parts of the split
+    unit: str = "molecule"  # word for what a row holds, such as "reaction"
     footnotes: Sequence[str] = ()  # such as the date and duration of the training
 
     @cached_property

@@ -360,7 +360,11 @@ def _compare(
 def _output(predictor: Predictor, target: str | None) -> int:
     """Return the number of a target's output, if the model is one whose molecules can be chosen."""
     task = predictor.task
-    if not is_numeric(task) or task.objective.has_link or predictor.header.featuriser.components:
+    if names := predictor.header.featuriser.components:
+        raise InputError(
+            f"gtx select chooses among single molecules or reactions; this model reads {' and '.join(names)}"
+        )
+    if not is_numeric(task) or task.objective.has_link:
         raise InputError(f"gtx select chooses by numbers of single molecules; this model's task is {task.name}")
     if target is None and len(task.targets) > 1:
         raise InputError(f"--target: expected one of {listed(task.targets, 10)}, since the model has several")

@@ -262,6 +262,7 @@ def run_report(
         cautions=[line.removeprefix("warning: ") for line in notes if line.startswith("warning: ")],
         repeated=describe_duplicates(dataset),
         leaked=dataset.leaked,
+        unit=dataset.unit,
         histories=[member.history for member in members],
         best_epochs=[member.best_epoch for member in members],
         settings={"model": model, "training": predictor.header.settings},
