@@ -217,14 +217,11 @@ def attach_lists(
             if (items_of_molecule := by_name.get(name)) is None:
                 continue
             if len(items_of_molecule) != expected:
-                errors[molecule] = name, _misfit(per, expected, len(items_of_molecule), items)
+                count, parts = len(items_of_molecule), f"{expected} {per}{'' if expected == 1 else 's'}"
+                hint = "; --hydrogens makes atoms of hydrogens too" if per == "atom" and count > expected else ""
+                reason = f"has {count} {items[count != 1]}; expected one for each of the molecule's {parts}{hint}"
+                errors[molecule] = name, reason
                 values[start:stop] = np.nan
                 break
             values[start:stop, t] = items_of_molecule.repeat(each)
     return values, errors
-
-
-def _misfit(per: str, expected: int, count: int, items: tuple[str, str]) -> str:
-    parts = f"{expected} {per}{'' if expected == 1 else 's'}"
-    hint = "; --hydrogens makes atoms of hydrogens too" if per == "atom" and count > expected else ""
-    return f"has {count} {items[count != 1]}; expected one for each of the molecule's {parts}{hint}"

@@ -406,18 +406,16 @@ class NeighbourColumns:
     def values(self, predictor: Any, store: MoleculeStore, outputs: Any) -> list[np.ndarray]:
         comparison = predictor.comparison
         place, similarity = comparison.nearest(store, max(self.count, 1))
-        blank = np.full((len(store), max(self.count, 1) - place.shape[1]), np.nan)
-        similarity = np.concatenate([similarity, blank], 1)
+        missing = ((0, 0), (0, max(self.count, 1) - place.shape[1]))  # where the file keeps fewer rows
+        place = np.pad(place, missing, constant_values=-1)
+        similarity = np.pad(similarity, missing, constant_values=np.nan)
         columns = [similarity[:, 0]]
         if self.domain:
             columns += predictor.domain.columns(similarity[:, 0])
-        smiles = np.array(comparison.training.smiles, object)
+        kept = np.array(comparison.training.smiles, object), *comparison.measured.values()
+        with_blank = [np.append(each, np.full(1, np.nan if each.dtype.kind == "f" else None)) for each in kept]
         for k in range(self.count):
-            beside = [smiles, *comparison.measured.values()]
-            if k < place.shape[1]:
-                first, *measured = (column[place[:, k]] for column in beside)
-            else:  # the file keeps fewer rows
-                first, *measured = (np.full(len(store), np.nan if of.dtype.kind == "f" else None) for of in beside)
+            first, *measured = (each[place[:, k]] for each in with_blank)
             columns += [first, similarity[:, k], *measured]
         return columns
 

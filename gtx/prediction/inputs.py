@@ -40,7 +40,10 @@ def smiles_list(smiles: Any, usual: str | None = None) -> list[Any]:
     if molecule_text(smiles) is not None:
         return [smiles]
     if isinstance(smiles, pd.DataFrame):
-        return _cells(smiles, usual) if _has_sides(smiles, usual) else smiles.iloc[:, _column(smiles, usual)].tolist()
+        sides = (usual or "").split(ARROW)  # of reactions in two columns, `reactants>>products`
+        if len(sides) > 1 and {*sides} <= {*map(str, smiles.columns)}:
+            return _cells(smiles, usual)
+        return smiles.iloc[:, _column(smiles, usual)].tolist()
     if isinstance(smiles, (Mapping, bytes)) or not isinstance(smiles, Iterable):
         raise InputError(f"expected a SMILES or several of them, got a value of type {type(smiles).__name__}")
     if isinstance(smiles, np.ndarray) and smiles.ndim != 1:
@@ -65,11 +68,6 @@ def component_rows(rows: Any, names: Sequence[str]) -> list[tuple[Any, ...]]:
             raise InputError(f"{expected}; number {i}, counted from 0, is {printable(repr(row))}")
         components.append(tuple(row))
     return components
-
-
-def _has_sides(table: pd.DataFrame, usual: str | None) -> bool:
-    """Return whether a table has both columns of reactions, `reactants>>products`."""
-    return ARROW in (usual or "") and {*(usual or "").split(ARROW)} <= {*map(str, table.columns)}
 
 
 def _cells(table: pd.DataFrame, name: str | None) -> list[Any]:

@@ -472,7 +472,10 @@ def read_model(
     try:
         with safe_open(path, "pt") as file:
             plain = _read_header(file.metadata())
-            _check_checksum(path, plain)
+            if isinstance(plain, dict) and (written := plain.pop(CHECKSUM, None)):
+                with path.open("rb") as raw:
+                    if _digest(raw, plain) != written:
+                        raise InputError("it is damaged: its SHA-256 is another than when gtx wrote it")
             header = ModelFileHeader.from_dict(plain, task, own=model is not None)
             members, kernel_member = _read_modules(file, header, plain["members"], model)
             return members, header, kernel_member
@@ -526,14 +529,6 @@ def _other_kind(path: Path) -> str | None:
     if not lines or not all(character.isprintable() or character == "\t" for line in lines for character in line):
         return None
     return "a table" if any(mark in lines[0] for mark in ",;\t") else "a text"
-
-
-def _check_checksum(path: Path, plain: Any) -> None:
-    """Raise an `InputError` if the bytes of a file are not those that gtx wrote."""
-    if isinstance(plain, dict) and (written := plain.pop(CHECKSUM, None)):
-        with path.open("rb") as raw:
-            if _digest(raw, plain) != written:
-                raise InputError("it is damaged: its SHA-256 is another than when gtx wrote it")
 
 
 def _digest(raw: IO[bytes], plain: dict[str, Any]) -> str:

@@ -319,7 +319,11 @@ class Predictor:
             errors[i] = None if finite else NOT_FINITE
         inputs = self._molecule_columns(molecules)
         columns = zip(self.output_columns([*inputs, "error", "warning"]), answers.columns(), strict=True)
-        predictions = {name: _spread(column, done.good, len(molecules)) for name, column in columns}
+        predictions = {}
+        for name, column in columns:  # other rows are NaN, or None in a column of texts
+            blank, dtype = (np.nan, column.dtype) if column.dtype.kind == "f" else (None, object)
+            predictions[name] = np.full(len(molecules), blank, dtype)
+            predictions[name][done.good] = column
         warnings = ["; ".join(entry) or None for entry in notes]
         index = smiles.index if isinstance(smiles, (pd.DataFrame, pd.Series)) else None
         return pd.DataFrame({**inputs, **predictions, "error": errors, "warning": warnings}, index)
@@ -460,14 +464,6 @@ class Predictor:
             if self._parts == 1:
                 logging.getLogger(__name__).warning("out of memory on %s: predicting in smaller batches", self.device)
             self._parts *= 2
-
-
-def _spread(column: np.ndarray, rows: np.ndarray, count: int) -> np.ndarray:
-    """Spread the column of some rows over all rows; the others are NaN, or None in a column of texts."""
-    numbers = column.dtype.kind == "f"
-    whole = np.full(count, np.nan if numbers else None, column.dtype if numbers else object)
-    whole[rows] = column
-    return whole
 
 
 # --- From a model file.
