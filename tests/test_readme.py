@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
+from torch_geometric.data import Data
 
 import gtx
 from gtx.cli import load_command
@@ -52,8 +53,9 @@ def test_the_python_runs_from_top_to_bottom(tmp_path, monkeypatch) -> None:
     shutil.copy(ROOT / "tests" / "prediction" / "golden" / "regression.gtx", "run/model.gtx")
     table = pd.read_csv(ROOT / "examples" / "solvation.csv").head(60)
     names: dict = {"smiles": table.smiles, "y": table.dG_water}  # two molecules, of three atoms and of two:
-    names |= {"x": torch.randn(5, 64), "batch": torch.tensor([0, 0, 0, 1, 1]), "pair_attr": torch.randn(13, 8)}
+    names |= {"x": torch.randn(5, 64), "data": Data(batch=torch.tensor([0, 0, 0, 1, 1]))}
     names |= {"edge_index": torch.tensor([[0, 1, 3], [1, 2, 4]]), "edge_attr": torch.randn(3, 8)}
+    names["pair_attr"] = torch.randn(13, 8)
     blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     assert len(blocks) == 2
     for block in blocks:

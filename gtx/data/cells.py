@@ -44,8 +44,11 @@ BLANK_WORDS = "an empty cell, NA, N/A, NaN, None, null, #N/A or #NV"
 
 
 def parse_number(cell: str) -> float:
-    """Parse the number in a cell: NaN for a blank, infinity for anything that is not a finite number."""
-    cell = cell.strip()
+    """Parse the number in a cell: NaN for a blank, infinity for anything that is not a finite number.
+
+    The minus sign of printed text, U+2212, is read as a hyphen.
+    """
+    cell = cell.strip().replace("\u2212", "-")
     if cell.lower() in BLANKS:
         return np.nan
     try:

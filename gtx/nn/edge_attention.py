@@ -5,6 +5,7 @@ Read next: `gtx/attention/definition.py`, the equation; `gtx/attention/complete.
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any, Literal
 
 import torch
@@ -17,6 +18,7 @@ from torch_geometric.utils import is_sparse
 from gtx.attention import HeadMerge, Normaliser, ScaledDotScore, Score, Softmax, attend
 from gtx.attention.definition import AttentionRule, ProjectedEdgeFeatures, weigh_edges, weigh_values
 from gtx.attention.normalisers import EdgeListAggregator
+from gtx.base.errors import did_you_mean
 from gtx.graph import BipartiteGraph, CompleteGraph
 
 _LINEAR, _LOOPS = "add a torch.nn.Linear of x to the output", "add torch_geometric.utils.add_self_loops to the edges"
@@ -113,6 +115,9 @@ class EdgeAttention(MessagePassing):
                     f"EdgeAttention has no {name}={value!r}, unlike attention layers of PyG: leave it out; "
                     f"{_FOREIGN[name]}"
                 )
+        for name in kwargs.keys() - signature(MessagePassing).parameters:
+            hint = did_you_mean(name, signature(EdgeAttention).parameters)
+            raise TypeError(f"EdgeAttention has no argument {name!r}{hint}")
         super().__init__(aggr="add", node_dim=0, **kwargs)
         self.in_channels = in_channels
         self.out_channels = out_channels

@@ -138,7 +138,7 @@ TEXT = ("high", ">10", "1,5", "1_000", "inf", "-Infinity", "1e999", "0x10", "--1
 
 
 def test_numbers_blanks_and_text():
-    for cell, number in {"007": 7, " -1.50 ": -1.5, "1e-3": 1e-3, "+2.": 2}.items():
+    for cell, number in {"007": 7, " -1.50 ": -1.5, "1e-3": 1e-3, "+2.": 2, "\u22124.1": -4.1}.items():
         assert parse_number(cell) == number
     assert [cell for cell in BLANK if not np.isnan(parse_number(cell))] == []
     assert [cell for cell in TEXT if parse_number(cell) != np.inf] == []

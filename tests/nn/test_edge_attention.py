@@ -363,3 +363,9 @@ def test_arguments_of_pyg_that_are_not_taken(name: str, nothing: object, value: 
     assert EdgeAttention(8, 4, **{name: nothing}).width == 4
     with pytest.raises(TypeError, match=f"has no {name}={value!r}, unlike attention layers of PyG.*{instead}"):
         EdgeAttention(8, 4, **{name: value})
+
+
+def test_a_mistyped_argument_is_told_its_neighbour() -> None:
+    with pytest.raises(TypeError, match="EdgeAttention has no argument 'head'; did you mean 'heads'"):
+        EdgeAttention(8, 4, head=4)
+    assert EdgeAttention(8, 4, flow="target_to_source").flow == "target_to_source"  # of MessagePassing
