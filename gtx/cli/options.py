@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -22,16 +22,10 @@ if TYPE_CHECKING:
     from gtx.tasks.combined import InferredTask
     from gtx.training_data import DataSettings
 
-
-def _names_rows(text: str) -> bool:
-    """Return False for a number that names no file, which was meant as a share."""
-    with suppress(ValueError):
-        float(text)
-        return Path(text).exists()
-    return True
-
-
-RowsFile = Annotated[str, valid("a file (--split-sizes sets shares)", _names_rows)]
+RowsFile = Annotated[
+    str,
+    valid("a file (--split-sizes sets shares)", lambda text: Path(text).exists() or not re.fullmatch(r"[\d.]+", text)),
+]
 
 
 @dataclass(frozen=True)

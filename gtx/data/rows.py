@@ -458,11 +458,11 @@ class RowLog:
         return self.error_counts.total()
 
     def summary(self) -> str:
-        """Summarise: `12050 rows: 12000 read, 50 errors (48 with an unusable molecule, ...), 7 with warnings`."""
-        line = f"{plural(self.rows, 'row')}: {self.rows - self.num_errors} read, {plural(self.num_errors, 'error')}"
+        """Summarise: `12,050 rows: 12,000 read, 50 errors (48 with an unusable molecule, ...), 7 with warnings`."""
+        line = f"{plural(self.rows, 'row')}: {self.rows - self.num_errors:,} read, {plural(self.num_errors, 'error')}"
         if self.error_counts:
-            line += f" ({', '.join(f'{n} {category}' for category, n in self.error_counts.most_common())})"
-        return line + (f", {self.warned} with warnings" if self.warned else "")
+            line += f" ({', '.join(f'{n:,} {category}' for category, n in self.error_counts.most_common())})"
+        return line + (f", {self.warned:,} with warnings" if self.warned else "")
 
 
 def format_row_message(row: int, column: str | None, value: str | None, reason: str) -> str:
@@ -476,8 +476,8 @@ def format_row_message(row: int, column: str | None, value: str | None, reason: 
 
 
 def plural(number: int, noun: str) -> str:
-    """Write a number and its noun: `1 row`, `17 rows`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    """Write a number and its noun: `1 row`, `1,128 rows`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 # --- A file that was read to its end: its rows, and what is wrong with them.

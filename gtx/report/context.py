@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gtx.data.rows import plural
 from gtx.data.similarity import NearestTrainingMolecules, find_nearest_training_molecules, sample_rows
-from gtx.report.kinds import PARTS, count, kind_of, number
+from gtx.report.kinds import PARTS, kind_of, number
 
 if TYPE_CHECKING:
     from gtx.data.store import MoleculeStore
@@ -69,7 +70,7 @@ class Attainable:
         words = [f"RMSE {number(error)} {unit}".rstrip()]
         if self.noise is not None:
             same = f", {self.noise.identical} of them with identical values" if self.noise.identical else ""
-            of = f"{count(self.noise.molecules, 'molecule')}{same}"
+            of = f"{plural(self.noise.molecules, 'molecule')}{same}"
             words.append(f"repeated measurements have a standard deviation of {number(self.noise.sd)} ({of})")
         if self.curve is not None:
             double = self.forecast(error, 2)
@@ -97,6 +98,7 @@ class RunReport:
     title: str  # short name of the data, the heading of the page
     smiles: Sequence[str]
     store: MoleculeStore
+    row_numbers: np.ndarray  # of the molecules in the table, int [n], from 1
     split: Mapping[str, np.ndarray]
     scores: Mapping[str, Mapping[str, Any]]
     source: str  # name of the table or of the public data set
@@ -110,7 +112,6 @@ class RunReport:
     model_file: str  # path, for the commands shown in the report
     model: str = "graph transformer"  # short description
     best_epochs: Sequence[int] = ()  # of each network
-    row_numbers: np.ndarray | None = None  # of the molecules in the table, int [n], from 1; None for 1 to n
     units: Mapping[str, str] = field(default_factory=dict)  # of targets, by name
     baselines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     rivals: Mapping[str, np.ndarray] = field(default_factory=dict)  # predictions of baselines, float [n, P], by name
@@ -176,14 +177,10 @@ class RunReport:
         judged, trained = sample_rows(self.split, self.judged)
         words = []
         for part, drawn in ((self.judged, judged), ("train", trained)):
-            molecules = count(len(self.split[part]), f"{PARTS[part]} molecule")
+            molecules = plural(len(self.split[part]), f"{PARTS[part]} molecule")
             every = len(drawn) == len(self.split[part])
             words.append(molecules if every else f"{len(drawn):,} of {molecules}, drawn at random,")
         return " with ".join(words).rstrip(",")
-
-    def row_number(self, molecule: int) -> int:
-        """Return the number of a molecule's row in the table."""
-        return molecule + 1 if self.row_numbers is None else self.row_numbers[molecule]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,15 +198,6 @@ class NumericReport(RunReport):
     high: np.ndarray | None = None
     owner: np.ndarray | None = None  # molecule of each atom or bond, int [R], ascending; None where a row is a molecule
     kinds: np.ndarray | None = None  # names of the kinds of atoms or bonds, [R] texts; None where a row is a molecule
-
-    def __post_init__(self) -> None:
-        widths = dict.fromkeys(("y", "low", "high"), len(self.targets))
-        widths |= dict.fromkeys(("prediction", "std"), self.task.objective.num_predictions)
-        for name, width in widths.items():
-            shape = (len(self.smiles if self.owner is None else self.owner), width)
-            array = getattr(self, name)
-            if array is not None and np.shape(array) != shape:
-                raise ValueError(f"{name}: expected {list(shape)}, a row per {self.level}, got {list(np.shape(array))}")
 
     @cached_property
     def kind(self) -> Any:

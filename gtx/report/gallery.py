@@ -17,7 +17,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from gtx.base.errors import InputError
-from gtx.report.kinds import count
+from gtx.data.rows import plural
 
 # --- Style, and one small figure.
 
@@ -164,7 +164,7 @@ class Gallery:
     def notes(self) -> list[str]:
         """List the reasons for missing pictures, a line for each."""
         return [
-            f"{labels[0] if len(labels) == 1 else count(len(labels), 'picture')} could not be drawn: {reason}"
+            f"{labels[0] if len(labels) == 1 else plural(len(labels), 'picture')} could not be drawn: {reason}"
             for reason, labels in self.missing.items()
         ]
 

@@ -63,11 +63,6 @@ def in_unit(unit: str) -> str:
     return f" ({unit})" if unit else ""
 
 
-def count(number: int, noun: str) -> str:
-    """`1 molecule`, `1,128 molecules`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def sentence(text: str) -> str:
     """With a capital letter and a full stop, as a user's text may lack them."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?', '!')) else '.'}"

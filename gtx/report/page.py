@@ -13,9 +13,10 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from gtx.base.files import flat, write_text
+from gtx.data.rows import plural
 from gtx.report.context import NumericReport, RunReport
 from gtx.report.gallery import Gallery
-from gtx.report.kinds import TITLES, count, in_unit, number, score, sentence, signed, titles
+from gtx.report.kinds import TITLES, in_unit, number, score, sentence, signed, titles
 from gtx.report.panels import (
     LOSS,
     MOST_PICTURED,
@@ -66,7 +67,7 @@ def render(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = (number, score, signed, in_unit, count, sentence)
+    filters = (number, score, signed, in_unit, plural, sentence)
     environment.filters |= {function.__name__: function for function in filters}
     html = environment.get_template(template).render(
         report=report,

@@ -14,9 +14,10 @@ from scipy.stats import binned_statistic
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import confusion_matrix, precision_recall_curve, roc_curve
 
+from gtx.data.rows import plural
 from gtx.report.context import Attainable, NumericReport, RunReport
 from gtx.report.gallery import COLOURS, FAINT, INK, LETTERS, SMALL, Gallery, figure_of
-from gtx.report.kinds import PARTS, count, in_unit, number, score, sentence, signed, titles
+from gtx.report.kinds import PARTS, in_unit, number, score, sentence, signed, titles
 from gtx.tasks.uncertainty import LEVEL
 
 MOST_PICTURED = 12
@@ -158,9 +159,9 @@ def parity(gallery: Gallery, target: TargetPredictions, part: str) -> None:
     many points, only of those with the largest errors.
     """
     y, prediction, scores = target.y[part], target.prediction[part], target.scores.get(part, {})
-    remarks = [count(len(y), target.level)]
+    remarks = [plural(len(y), target.level)]
     if bounds := scores.get("bounds"):
-        remarks.append(f"{scores['bounds_kept']:.0%} of {count(bounds, 'bound')} kept")
+        remarks.append(f"{scores['bounds_kept']:.0%} of {plural(bounds, 'bound')} kept")
     whose = f"{PARTS[part]} molecules" if target.level == "molecule" else f"{target.level}s of {PARTS[part]} molecules"
     caption = f"Predicted vs. measured {target.name} of {whose}; on the line they agree."
     if target.low:

@@ -17,10 +17,11 @@ from sklearn.metrics import (
     roc_curve,
 )
 
+from gtx.data.rows import plural
 from gtx.data.similarity import NearestTrainingMolecules, find_nearest_training_molecules, sample_rows
 from gtx.report.context import ENOUGH, NumericReport, RunReport
 from gtx.report.gallery import Gallery
-from gtx.report.kinds import PARTS, TITLES, count, score, signed
+from gtx.report.kinds import PARTS, TITLES, score, signed
 
 if TYPE_CHECKING:
     from gtx.tasks import Metric
@@ -134,7 +135,7 @@ def _verdict(
         needed = f"{least} or more measured {part} molecules"
         if report.task.discrete:
             needed += f", of each class {least // 2}"
-        judged = count(len(report.split[report.judged]), f"{part} molecule")
+        judged = plural(len(report.split[report.judged]), f"{part} molecule")
         return f"No verdict: {judged}; a comparison with the baselines needs {needed}."
     if rival is None or "model" not in defined:
         return "No verdict: too few values are measured for a comparison with the baselines."
@@ -387,7 +388,7 @@ def cards(report: NumericReport, pictured: int, gallery: Gallery) -> Iterator[di
             other, similarity = nearest[row]
             value, label = report.y[other, t], f"The training molecule nearest to that of row {card['row']}"
             card["near"] = {
-                "row": report.row_number(other),
+                "row": report.row_numbers[other],
                 "similarity": similarity,
                 "smiles": report.smiles[other],
                 "measured": "–" if np.isnan(value) else report.kind.value_text(t, value),
@@ -422,7 +423,7 @@ def _texts(report: NumericReport, t: int, row: int) -> dict[str, Any]:
     molecule = row if report.owner is None else int(report.owner[row])
     return {
         "key": f"{row}.{t}",
-        "row": report.row_number(molecule),
+        "row": report.row_numbers[molecule],
         "smiles": report.smiles[molecule],
         "measured": report.kind.value_text(t, report.y[row, t]),
         "predicted": report.kind.prediction_text(t, report.predicted(np.array([row]), t)[0]),

@@ -58,7 +58,7 @@ def write_run_report(
 
 def _shown(report: RunReport, molecule: int, truth: str, answers: GeneratedTexts, gallery: Gallery) -> dict[str, Any]:
     """Collect a wrong text beside the right one; drawn, if they are SMILES."""
-    row, written, canonical = report.row_number(molecule), answers.texts[molecule], answers.canonical
+    row, written, canonical = report.row_numbers[molecule], answers.texts[molecule], answers.canonical
     texts = {} if canonical is None else {"right": truth, "written": written}
     return {
         "row": row,

@@ -78,6 +78,7 @@ def make_report(y: np.ndarray) -> Callable[..., NumericReport]:
             **changes,
         }
         settings.setdefault("store", store_of(tuple(settings["smiles"])))
+        settings.setdefault("row_numbers", np.arange(1, len(settings["smiles"]) + 1))
         if "scores" not in settings:
             settings["scores"] = _scores(settings, settings["prediction"])
         if "baselines" not in settings:

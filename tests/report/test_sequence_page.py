@@ -24,6 +24,7 @@ def page(folder: Path, smiles: bool = True, **changes: object) -> Page:
         "title": "Reactions",
         "smiles": SMILES,
         "store": featurise(Featuriser(), SMILES, workers=0).store,
+        "row_numbers": np.arange(1, 7),
         "split": {"train": np.arange(2), "val": np.array([2]), "test": np.array([3, 4, 5])},
         "scores": dict.fromkeys(("train", "val", "test"), scores),
         "source": "r.csv",
