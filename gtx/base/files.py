@@ -195,3 +195,11 @@ def flat(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
 def _shown(flat: dict[str, Any], name: str) -> str:
     text = json.dumps(flat[name], ensure_ascii=False) if name in flat else "absent"
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def example_file(name: str) -> Path:
+    """Return a table of the folder `examples`, which an installation has in the package, a checkout beside it."""
+    package = Path(__file__).parents[1]
+    installed = package / "examples" / name
+    file = installed if installed.exists() else package.parent / "examples" / name
+    return file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file

@@ -6,7 +6,7 @@ from argparse import Namespace
 from dataclasses import dataclass
 from pathlib import Path
 
-import gtx
+from gtx.base.files import example_file
 from gtx.cli.parser import options_of
 from gtx.cli.printing import note, say
 from gtx.settings import Name, option
@@ -58,7 +58,7 @@ OPTIONS = options_of(DemoOptions, "options")
 def run(arguments: Namespace) -> int:
     """Train on one example table, predict the other, and print what to do with the results."""
     out = Path(arguments.out)
-    table, molecules = example("solvation.csv"), example("molecules.csv")
+    table, molecules = example_file("solvation.csv"), example_file("molecules.csv")
     predictions = out / "molecules_predicted.csv"
     for line in PLAN.format(table=table, molecules=molecules).splitlines():
         note(line)
@@ -75,11 +75,3 @@ def run(arguments: Namespace) -> int:
     for line in NEXT.format(out=out, predictions=predictions).splitlines():
         say(line)
     return 0
-
-
-def example(name: str) -> Path:
-    """Return a table of the folder `examples`, which an installation has in the package, a checkout beside it."""
-    package = Path(gtx.__file__).parent
-    installed = package / "examples" / name
-    file = installed if installed.exists() else package.parent / "examples" / name
-    return file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file

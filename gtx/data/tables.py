@@ -24,6 +24,7 @@ from tempfile import NamedTemporaryFile
 from typing import IO, TYPE_CHECKING, TextIO, TypeVar, cast
 
 from gtx.base.errors import InputError, did_you_mean, printable
+from gtx.base.files import example_file
 from gtx.data.rows import (
     FIRST_ROWS,
     LIMITS,
@@ -550,6 +551,8 @@ def check_source(source: str | os.PathLike[str], sets: Iterable[str] = ()) -> No
         raise InputError(f"{name} is no file; what a pipe brings is read as standard input, with - in its place")
     hint = did_you_mean(name, [*sets, *_sibling_files(name)])
     if isinstance(source, os.PathLike) or _looks_like_path(name):
+        if os.path.dirname(name) == "examples" and (file := example_file(os.path.basename(name))).exists():
+            hint = f"; it comes with gtx, as {file}"
         raise InputError(f"no such file: {name}{hint}")
     from gtx.molecules import MoleculeError
     from gtx.molecules.reactions import read_sides

@@ -134,7 +134,7 @@ def test_a_list_of_a_frame_is_read_as_its_text(kind: type) -> None:
 
 
 BLANK = ("", "  ", "nan", "NaN", "NA", "n/a", "None", "null", " NULL ", "#N/A", "#NV")
-TEXT = ("high", ">10", "1,5", "1_000", "inf", "-Infinity", "1e999", "0x10", "--1", "1 2", "-", "?", "n.d.", "−1")
+TEXT = ("high", ">10", "1,5", "1_000", "inf", "-Infinity", "1e999", "0x10", "--1", "1 2", "-", "?", "n.d.", "\u20131")
 
 
 def test_numbers_blanks_and_text():

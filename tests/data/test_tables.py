@@ -513,6 +513,9 @@ def test_several_smiles_are_rows_and_the_name_of_a_file_is_none(tmp_path, monkey
             open_table(["CCO", name])
 
 
+SOLVATION = Path(__file__).parents[2] / "examples" / "solvation.csv"
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -521,6 +524,7 @@ def test_several_smiles_are_rows_and_the_name_of_a_file_is_none(tmp_path, monkey
             "solubilty",
             "there is no file 'solubilty' and no public data set of that name; did you mean 'solubility.csv'?",
         ),
+        ("examples/solvation.csv", f"no such file: examples/solvation.csv; it comes with gtx, as {SOLVATION}"),
         ("sub/librry.sdf", "no such file: sub/librry.sdf; did you mean 'sub/library.sdf'?"),
         (
             "C1CC",
