@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -256,8 +257,24 @@ class Explanation(AttentionAnalysis, ExplanationBase):
         }
 
     def svg(self) -> str:
-        """Draw the whole figure as an SVG element."""
-        return draw_explanation(self)
+        """Draw the figure as one SVG element: attention and scores of atoms, each also with random weights."""
+        from gtx.explain.figure import open_sheet  # matplotlib is slow to import
+
+        lines = [line for text in captions(self) for line in textwrap.wrap(text, LETTERS)]
+        with open_sheet(WIDTH, END + 20 + LINE * len(lines)) as sheet:
+            size = min(18, max(11, 1400 / len(self.smiles)))
+            sheet.write(LEFT, 36, _short(self.smiles, 125), size=size, weight="bold")
+            rows = product((draw_attention_row, draw_scores_row), (self, self.random))
+            for row, (draw_row, analysis) in enumerate(rows):
+                y, name = TOP + row * ROW, "Random weights" if analysis is self.random else "Trained"
+                network = name if self.blend is None else f"{name}, the network alone"
+                heading = f"{network}: {self.quantity} = {analysis.prediction:.4g}"
+                sheet.write(LEFT, y + 14, _short(heading, 110), size=15)
+                sheet.rule(LEFT, y + 24)
+                draw_row(sheet, self, analysis, y + 48)
+            for k, line in enumerate(lines):
+                sheet.write(LEFT, END + 12 + LINE * k, line, size=12.5)
+            return sheet.svg()
 
     def text(self) -> str:
         """Describe the result in lines of text."""
@@ -393,32 +410,6 @@ COLUMNS = tuple(LEFT + column * (CELL[0] + GAP) for column in range(3))
 WIDTH, END = COLUMNS[-1] + CELL[0] + LEFT, TOP + 4 * ROW
 MOST_NUMBERS = 50  # atoms that are numbered in a panel
 LINE, LETTERS = 19, 150  # height of a line of a caption in pixels, and the most letters below the figure
-
-
-def draw_explanation(e: Explanation) -> str:
-    """Draw the figure as one SVG element: attention, then scores of atoms; below each the same with random weights."""
-    from gtx.explain.figure import open_sheet  # matplotlib is slow to import
-
-    lines = [line for text in captions(e) for line in textwrap.wrap(text, LETTERS)]
-    with open_sheet(WIDTH, END + 20 + LINE * len(lines)) as sheet:
-        sheet.write(LEFT, 36, _short(e.smiles, 125), size=min(18, max(11, 1400 / len(e.smiles))), weight="bold")
-        for row, (name, analysis, draw_row) in enumerate(
-            (
-                ("Trained", e, draw_attention_row),
-                ("Random weights", e.random, draw_attention_row),
-                ("Trained", e, draw_scores_row),
-                ("Random weights", e.random, draw_scores_row),
-            )
-        ):
-            y = TOP + row * ROW
-            network = name if e.blend is None else f"{name}, the network alone"
-            heading = f"{network}: {e.quantity} = {analysis.prediction:.4g}"
-            sheet.write(LEFT, y + 14, _short(heading, 110), size=15)
-            sheet.rule(LEFT, y + 24)
-            draw_row(sheet, e, analysis, y + 48)
-        for k, line in enumerate(lines):
-            sheet.write(LEFT, END + 12 + LINE * k, line, size=12.5)
-        return sheet.svg()
 
 
 def _short(text: str, letters: int) -> str:

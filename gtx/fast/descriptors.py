@@ -53,7 +53,7 @@ def tabulate(graphs: Graphs, mols: Sequence[Chem.Mol]) -> np.ndarray:
         graphs, mols: the same molecules.
     """
     near, surface = find_neighbours(graphs), surfaces(graphs, RADII)
-    logp, refractivity = crippen(graphs, near)
+    logp, refractivity = crippen(graphs.atoms, *near[:3], count(*near, _COUNTED))
     contributions = np.concatenate(
         [
             *(np.bincount(graphs.atom_owner, value, len(mols))[:, None] for value in (logp, refractivity)),
@@ -62,7 +62,7 @@ def tabulate(graphs: Graphs, mols: Sequence[Chem.Mol]) -> np.ndarray:
         ],
         axis=1,
     )
-    numbers, others = quantum_numbers(graphs, near), unsupported(graphs)
+    numbers, others = quantum_numbers(graphs, rotatable(graphs, near)), unsupported(graphs)
     values = np.zeros((len(mols), len(DESCRIPTOR_NAMES)))
     values[:, _CONTRIBUTIONS], values[:, _NUMBERS] = contributions, numbers
     for k, mol in enumerate(mols):
@@ -153,15 +153,14 @@ def masks(*smarts: str) -> np.ndarray:
         smarts: a bond ("-", "=", "#", ":", "-!@"; without one, single or aromatic) and kinds of atoms, as in "=O",
             "N,O" or "-A;!C,N": an element, aromatic in small letters, "A" and "a" for any, "heavy", "*".
     """
-    return np.array([_mask(text) for text in smarts], np.int32)
-
-
-def _mask(smarts: str) -> tuple[int, int]:
-    match = re.fullmatch(r"(-!@|[-=#:]?)([^;]+)(;!(.+))?", smarts)
-    if match is None:
-        raise ValueError(f"expected a bond and atoms, such as '=O' or '-A;!C,N', got {smarts!r}")
-    bond, atoms, _, excluded = match.groups()
-    return _BOND_SETS[bond], _atom_bits(atoms) & ~_atom_bits(excluded or "")
+    rows = []
+    for text in smarts:
+        match = re.fullmatch(r"(-!@|[-=#:]?)([^;]+)(;!(.+))?", text)
+        if match is None:
+            raise ValueError(f"expected a bond and atoms, such as '=O' or '-A;!C,N', got {text!r}")
+        bond, atoms, _, excluded = match.groups()
+        rows.append((_BOND_SETS[bond], _atom_bits(atoms) & ~_atom_bits(excluded or "")))
+    return np.array(rows, np.int32)
 
 
 def _atom_bits(names: str) -> int:
@@ -202,17 +201,14 @@ _COUNTED = masks(
  dh, dCc, dNn, dN, dNO, nNn, nSs, nnotNS, dO, nNO, nnotC, dNOPS) = range(len(_COUNTED))  # fmt: skip
 
 
-def crippen(graphs: Graphs, near: Neighbours) -> tuple[np.ndarray, np.ndarray]:
-    """Return the contributions of each atom to logP and molar refractivity: float64 `[N]` each.
+@compiled_loop
+def crippen(atoms, ptr, others, bonds, counts):
+    """Return the contributions of each atom to logP and molar refractivity, float64 `[N]` each, from `Graphs`,
+    `Neighbours` and the `count` of `_COUNTED`.
 
     Of the rows that fit an atom the first counts; where none fits, both are 0. Rows for hydrogen atoms are left out, as
     is a charge beyond ±4: the caller keeps molecules with these away.
     """
-    return _crippen(graphs.atoms, *near[:3], count(*near, _COUNTED))
-
-
-@compiled_loop
-def _crippen(atoms, ptr, others, bonds, counts):
     logp, refractivity = np.zeros(len(atoms)), np.zeros(len(atoms))
     for i in range(len(atoms)):
         element = atoms[i, ELEMENT]
@@ -488,11 +484,6 @@ _MQN_COUNTS = masks("#*", "=N,O,S", "F", "Cl", "Br")
 TRIPLY_BONDED, DOUBLY_BONDED, FLUORINES, CHLORINES, BROMINES = range(len(_MQN_COUNTS))
 
 
-def quantum_numbers(graphs: Graphs, near: Neighbours) -> np.ndarray:
-    """Count MQN1 to MQN42 of m molecules: float64 `[m, 42]`; a charge beyond ±4 counts as a positive one."""
-    return _quantum_numbers(graphs, rotatable(graphs, near))
-
-
 def rotatable(graphs: Graphs, near: Neighbours) -> np.ndarray:
     """Mark the rotatable bonds, by RDKit's strict definition: bool `[M]`.
 
@@ -506,7 +497,10 @@ def rotatable(graphs: Graphs, near: Neighbours) -> np.ndarray:
 
 
 @compiled_loop
-def _quantum_numbers(graphs, turns):
+def quantum_numbers(graphs, turns):
+    """Count MQN1 to MQN42 of m molecules whose `rotatable` bonds are known: float64 `[m, 42]`; a charge beyond ±4
+    counts as a positive one.
+    """
     numbers = np.zeros((len(graphs.atom_ptr) - 1, 42))
     for k in range(len(numbers)):
         own, first = numbers[k], graphs.atom_ptr[k]
