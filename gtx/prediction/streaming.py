@@ -307,7 +307,8 @@ def make_table(
     `place` is that of the column of molecules; `requested` is its name, if it was given.
     """
     rows = (Row(number, list(row), row[place], error=damage(row[place])) for number, row in enumerate(cells, start=1))
-    table = join_sides(Table(columns, columns[place], rows, length), requested, header.smiles_column)
+    usual = next(iter(header.featuriser.components), header.smiles_column)
+    table = join_sides(Table(columns, columns[place], rows, length), requested, usual)
     table = add_component_columns(table, header.featuriser.components[1:])
     return header.features.read_table(table)
 

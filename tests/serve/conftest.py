@@ -94,8 +94,8 @@ def served(
             thread.join()
 
 
-def made(beside: FeatureColumns = NO_FEATURES, reaction: str | None = None) -> Predictor:
-    """A model as it is made, of molecules or reactions, that may read columns."""
+def made(beside: FeatureColumns = NO_FEATURES, **reading: Any) -> Predictor:
+    """A model as it is made, of molecules or what the featuriser reads, that may read columns."""
     import torch
 
     from gtx.data import featurise
@@ -107,7 +107,7 @@ def made(beside: FeatureColumns = NO_FEATURES, reaction: str | None = None) -> P
     from gtx.workflow.specs import make_model_spec
     from tests.tables import TINY
 
-    read = Featuriser(reaction=reaction)
+    read = Featuriser(**reading)
     texts = [read.example] * 2
     done = beside.attach(featurise(read, texts, workers=0), [beside.blank_row] * 2, texts, read)
     task = Regression("y").fit(done.store.with_targets(np.array([[1.0], [2.0]])))

@@ -82,8 +82,9 @@ def test_with_many_targets_one_can_look_inside_within_the_window(browser, predic
         browser.set_window_size(before["width"], before["height"])
 
 
-def test_a_model_of_reactions_shows_and_explains_them(browser: Any) -> None:
-    with served(made(reaction="reactants-products")) as client:
+@pytest.mark.parametrize("components", [(), ("reactants>>products", "solvent")])
+def test_a_model_of_reactions_shows_and_explains_them(components: tuple[str, ...], browser: Any) -> None:
+    with served(made(reaction="reactants-products", components=components)) as client:
         browser.get(f"http://127.0.0.1:{client.port}/")
         until(lambda: browser.title == "y · gtx")
         assert not browser.find_element("css selector", "#sketch").is_displayed()
@@ -95,6 +96,9 @@ def test_a_model_of_reactions_shows_and_explains_them(browser: Any) -> None:
         assert drawing.rect["width"] > 200  # both sides can be made out
         browser.find_element("css selector", ".look button").click()
         until(lambda: "Shapley values" in browser.find_element("css selector", ".detail").text)
+        first = "[CH3:1][Br:2].[Cl-:3]>>[CH3:1][Cl:3].[Br-:2]"
+        row = ", ".join([first, "CC(=O)Oc1ccccc1C(=O)O"] if components else [first])
+        assert row in browser.find_element("css selector", ".detail").text
 
 
 # --- The editor in a real browser: what a chemist draws by mouse, touch and keys becomes a line of the box.
