@@ -22,7 +22,7 @@ from gtx.tasks.combined import InferredTask
 from gtx.training import TrainedMember, TrainSettings
 from gtx.training.module import HEAD, PretrainedWeightLoader
 from gtx.training_data import Dataset, DataSettings, hash_file
-from gtx.workflow.specs import check_machine, check_model_settings, check_size
+from gtx.workflow.specs import check_machine, check_model_settings
 
 
 @dataclass(frozen=True)
@@ -159,27 +159,13 @@ def prepare(
         settings = fine_tuning.tuned(settings, data.task)
     elif new_head:
         raise InputError("--new-head: there is no trained model whose head could be made anew; name it with --from")
-    elif isinstance(data.task, Task) and data.task.network:
-        data = _with_own_network(data, settings, data.task, data.task.network)
     else:
-        check_model_settings(settings, data.featuriser, data.features)
+        check_model_settings(settings, data.featuriser, data.features, data.task)
+        if isinstance(data.task, Task) and data.task.network:  # which reads no descriptors
+            data = replace(data, featuriser=replace(data.featuriser, descriptors=False))
     if settings.folds > 1 and data.val is not None:
         raise InputError("--val: with --folds, all rows but those of test validate once; add these rows to the table")
     return data, settings, fine_tuning
-
-
-def _with_own_network(data: DataSettings, settings: TrainSettings, task: Task, network: str) -> DataSettings:
-    """Check the settings for a task that has a network of its own, and return those of the data that it reads."""
-    usual = TrainSettings()
-    for name in ("model", "folds"):
-        if getattr(settings, name) != getattr(usual, name):
-            raise InputError(f"task {task.name} has no other {name} than {getattr(usual, name)}; leave it out")
-    if data.features.columns:
-        raise InputError(f"task {task.name} reads molecules alone: leave out {', '.join(data.features.options)}")
-    check_machine(settings)
-    featuriser = replace(data.featuriser, descriptors=False)
-    check_size(network, featuriser, {"size": 100} | settings.model_arguments)
-    return replace(data, featuriser=featuriser)
 
 
 def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: ModelFileHeader) -> None:

@@ -17,7 +17,7 @@ from gtx.models import ARCHITECTURES, build_model
 from gtx.models.catalogue import CLOSED_FORM_MODELS
 from gtx.molecules import Featuriser
 from gtx.prediction.foundation_embedding import foundation_spec
-from gtx.tasks import Task
+from gtx.tasks import InferredTask, Task
 from gtx.training import TrainSettings
 from gtx.training.fitting import check_machine
 from gtx.training.optimise import freeze
@@ -32,21 +32,46 @@ MAX_WEIGHTS = 10**9
 
 
 def check_model_settings(
-    settings: TrainSettings, featuriser: Featuriser, features: FeatureColumns = NO_FEATURES
+    settings: TrainSettings,
+    featuriser: Featuriser,
+    features: FeatureColumns = NO_FEATURES,
+    task: Task | InferredTask | None = None,
 ) -> None:
-    """Raise an `InputError`, before molecules are read, unless the model of the settings exists and can read them."""
-    name = settings.model
+    """Raise an `InputError`, before molecules are read, unless the model of the settings exists and can read them.
+
+    The model of a task with a network of its own is this network.
+    """
+    name, usual = settings.model, TrainSettings()
     check_machine(settings)
-    features.check(featuriser)
-    if settings.kernel_parts is not None:
-        if settings.blend == "no" and name not in (*CLOSED_FORM_MODELS, "standard"):
-            raise InputError(f"--kernel-parts: model {name} reads none of them, and there is no kernel with --blend no")
-        kernel_parts(settings, featuriser)
-    if settings.separate_encoders and not featuriser.components:
-        raise InputError("separate encoders are for rows of several molecules: give --smiles-columns")
-    if name in CLOSED_FORM_MODELS:
-        _check_kernel(settings, featuriser, features)
-        return
+    if isinstance(task, Task) and task.network:
+        for option in ("model", "folds"):
+            if getattr(settings, option) != getattr(usual, option):
+                raise InputError(f"task {task.name} has no other {option} than {getattr(usual, option)}; leave it out")
+        if features.columns:
+            raise InputError(f"task {task.name} reads molecules alone: leave out {', '.join(features.options)}")
+        name, arguments = task.network, {"size": 100}
+    else:
+        if settings.kernel_parts is not None:
+            if settings.blend == "no" and name not in (*CLOSED_FORM_MODELS, "standard"):
+                none = f"model {name} reads none of them, and there is no kernel with --blend no"
+                raise InputError(f"--kernel-parts: {none}")
+            kernel_parts(settings, featuriser)
+        if settings.separate_encoders and not featuriser.components:
+            raise InputError("separate encoders are for rows of several molecules: give --smiles-columns")
+        if name in CLOSED_FORM_MODELS:
+            _check_kernel(settings, featuriser, features)
+            return
+        _check_architecture(settings, featuriser)
+        inputs = {"num_descriptors": featuriser.num_descriptors + features.width, **features.widths}
+        arguments = {"out_channels": 1, "channels": default_width(1)} | inputs
+    check_size(name, featuriser, arguments | settings.model_arguments)
+
+
+def _check_architecture(settings: TrainSettings, featuriser: Featuriser) -> None:
+    """Raise an `InputError` unless there is such an architecture, its arguments can be stored, and its use of
+    coordinates suits the molecules.
+    """
+    name = settings.model
     if name not in ARCHITECTURES:
         names = [*ARCHITECTURES, *CLOSED_FORM_MODELS]
         hint = did_you_mean(name, names)
@@ -61,9 +86,6 @@ def check_model_settings(
         raise InputError(f"model {name} needs coordinates: {ways}")
     if use == "none" and featuriser.coordinates:
         raise InputError(f"model {name} uses no coordinates: leave out --coordinates and --conformers")
-    inputs = {"num_descriptors": featuriser.num_descriptors + features.width, **features.widths}
-    usual = {"out_channels": 1, "channels": default_width(1)} | inputs
-    check_size(name, featuriser, usual | settings.model_arguments)
 
 
 def check_size(name: str, featuriser: Featuriser, arguments: dict[str, Any]) -> None:
