@@ -43,7 +43,6 @@ LESS = {
     "for b in range(10, 100)": "for b in range(10, 17)",
     "len(sources) - 800": "len(sources) - 200",
     "len(sources) - 400": "len(sources) - 100",
-    "targets[-400:]": "targets[-100:]",
     "epochs=8)": "epochs=1)",
 }
 """What a notebook trains for minutes is trained for a moment: its numbers are not compared."""

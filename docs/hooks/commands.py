@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import html
+from argparse import ArgumentParser, RawTextHelpFormatter
+from functools import partial
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from gtx.cli import list_commands, load_command
+from gtx.cli.parser import Option
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -25,6 +28,15 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def _options(name: str) -> str:
     groups: dict[str, list[str]] = {}
     for each in load_command(name).options:
-        text = html.escape(" ".join(each.about().split()), quote=False)
-        groups.setdefault(each.group, []).append(f"`{each.invocation()}`\n:   {text}")
+        invocation, *text = _help_lines(each)
+        about = html.escape(" ".join(text), quote=False)
+        groups.setdefault(each.group, []).append(f"`{invocation}`\n:   {about}")
     return "\n\n".join("\n\n".join([f"## {title[0].upper()}{title[1:]}", *terms]) for title, terms in groups.items())
+
+
+def _help_lines(option: Option) -> list[str]:
+    """List the lines of an option in the help: the option with its value, then the text."""
+    shape = partial(RawTextHelpFormatter, max_help_position=4, width=10_000)
+    parser = ArgumentParser(add_help=False, formatter_class=shape)
+    option.add_to(parser.add_argument_group("entry").add_argument, 9_000)
+    return [line.strip() for line in parser.format_help().partition("entry:\n")[2].splitlines()]

@@ -260,7 +260,7 @@ class KernelRidge(TanimotoKernel):
 
     def _kernels(self, counts: SubstructureCounts, features: Mapping[str, Tensor]) -> Iterator[Tensor]:
         """Yield the kernel for some molecules at a time, `[CHUNK, rows]`, to bound the memory."""
-        for start in range(0, counts.table.shape[0], CHUNK):
+        for start in range(0, max(1, counts.table.shape[0]), CHUNK):  # a batch may be empty
             rows = slice(start, start + CHUNK)
             some = {name: values[rows] for name, values in features.items()}
             yield self._blend(self._similarity(counts.subset(rows)), some)

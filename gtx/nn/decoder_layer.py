@@ -41,6 +41,7 @@ class TokenEmbedding(nn.Module):
 
     def __init__(self, size: int, channels: int) -> None:
         super().__init__()
+        self.channels: int = channels
         self.table: nn.Embedding = nn.Embedding(size, channels)
         self.bias: nn.Parameter = nn.Parameter(torch.empty(size))
         self.reset_parameters()

@@ -165,7 +165,7 @@ class MoleculeToSequenceModel(MoleculeModel):
     Source: Vaswani et al. 2017 (arXiv:1706.03762).
 
     Args:
-        encoder: a `GraphTransformer`, of which the nodes are read.
+        encoder: a `GraphTransformer`, or a module of your own with its `nodes` and `embedding.channels`.
         size: number V of tokens, including start and end.
         setting: further arguments of `TokenTransformer`, such as the width of the decoder, by name.
     """

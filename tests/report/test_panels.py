@@ -129,11 +129,6 @@ def test_atoms_and_elements_are_counted(make_report):
     assert list(report.elements)[:2] == ["C", "Cl"]
 
 
-def test_arrays_of_another_shape_are_refused(make_report):
-    with pytest.raises(ValueError, match=r"prediction: expected \[\d+, 2\], .* got \[3, 2\]"):
-        make_report(prediction=np.zeros((3, 2)), scores={}, baselines={})
-
-
 # --- A picture that cannot be drawn is left out and said to be; nothing else of the page is lost.
 
 
