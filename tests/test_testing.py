@@ -7,12 +7,14 @@ from torch_geometric.data import Batch
 from torch_geometric.nn import global_add_pool
 
 from gtx.attention import ScaledDotScore, Score
+from gtx.data import MoleculeStore
 from gtx.encodings import CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
 from gtx.graph import CompleteGraph
 from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.nn import EdgeAttention
-from gtx.tasks import Regression
+from gtx.settings import learned
+from gtx.tasks import Regression, TargetScaler
 from gtx.tasks.regression import NumberAnswers, NumberObjective
 from gtx.testing import GuaranteeError, check_attention, check_encoding, check_model, check_score, check_task
 from tests.tables import molecules
@@ -261,6 +263,11 @@ class Extra(NumberAnswers):
         return {**super().output_columns(taken, members), "more": float}
 
 
+class Refits(NumberObjective):
+    def fit(self, train: MoleculeStore) -> dict:
+        return {"scaler": TargetScaler.fit(train.y)}
+
+
 def learning(part: str, kind: type) -> type[Regression]:
     """Regression with another class for one of its parts."""
 
@@ -282,6 +289,7 @@ def test_broken_tasks() -> None:
         ),
         (learning("objective", BlankTeaches), "a blank target teaches nothing"),
         (learning("objective", Infinite), "the loss and its gradient are finite"),
+        (learning("objective", Refits), "a fitted task is returned as it is: .*others"),
         (Forgets, "the header of a model file gives the task back"),
         (learning("answers", Extra), "answers fit their columns: expected"),
     ):
@@ -289,3 +297,11 @@ def test_broken_tasks() -> None:
             check_task(kind(["gap", "dipole"]), table)
     with pytest.raises(GuaranteeError, match=r"cells become targets: .*nothing"):
         check_task(Regression("nothing"), table)
+
+
+def test_what_a_task_learns_needs_a_dataclass() -> None:
+    class Bare(Regression):
+        most: float = learned()
+
+    with pytest.raises(TypeError, match=r"Bare.most is a field: write @dataclass\(frozen=True\) above class Bare"):
+        Bare("gap")

@@ -345,7 +345,8 @@ class ModelFileHeader:
         name = plain["task"]["name"]
         if kind is None and name not in TASKS:
             known = ", ".join(TASKS)
-            raise InputError(f"task.name: expected one of {known}, got {shown(name)}; own: gtx.load(..., task=)")
+            advice = "a model of a task of your own is used in Python: gtx.load(FILE, task=its class)"
+            raise InputError(f"task.name: expected one of {known}, got {shown(name)}; {advice}")
         task = (kind or TASKS[name].load()).from_dict(plain["task"]).with_features(features)
         values = {entry.name: plain[entry.name] for entry in fields(cls) if plain.get(entry.name) is not None}
         values |= {"featuriser": featuriser, "task": task, "features": features}

@@ -110,6 +110,7 @@ class RunReport:
     settings: Mapping[str, Any]  # possibly nested
     versions: Mapping[str, str]  # of the libraries
     model_file: str  # path, for the commands shown in the report
+    task_class: str = ""  # name of the class of a task of one's own, which `gtx.load` needs
     model: str = "graph transformer"  # short description
     best_epochs: Sequence[int] = ()  # of each network
     units: Mapping[str, str] = field(default_factory=dict)  # of targets, by name

@@ -86,7 +86,7 @@ class Numbers:
 
     def errors(self, t: int, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
         """Compute the signed errors of predictions of a target, `[m]`; NaN for blanks."""
-        return prediction - y
+        return self.task.errors(prediction, y)
 
     def value_text(self, t: int, y: float) -> str:
         """Format a measured value."""
@@ -108,7 +108,7 @@ class Numbers:
 
     def goodness(self, t: int, y: np.ndarray, prediction: np.ndarray) -> dict[str, str]:
         """Summarise in words how good one or more predictions for one kind of atom or bond are."""
-        error = prediction - y
+        error = self.errors(t, y, prediction)
         means = {"mean measured": y.mean(), "RMSE": np.sqrt(np.square(error).mean()), "mean error": error.mean()}
         return {name: number(float(value)) for name, value in means.items()}
 
@@ -165,8 +165,7 @@ class Probabilities(Labels):
     def lede(self, several: bool) -> str:
         return f", {'each ' * several}as the probability of class {self.labels(0)[1] if not several else 1}"
 
-    def errors(self, t: int, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
-        return prediction - y
+    errors = Numbers.errors
 
     def prediction_text(self, t: int, prediction: Any) -> str:
         return number(float(prediction))

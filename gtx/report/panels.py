@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -51,6 +51,7 @@ class TargetPredictions:
         low, high: limits of the prediction intervals, `[m]`; empty without.
         coverage: share of true values meant to be inside the intervals.
         keys: what the page calls the molecule of each row; empty where a row is none.
+        error: function of predicted and measured values `[m]`, their signed errors.
     """
 
     name: str
@@ -65,11 +66,12 @@ class TargetPredictions:
     high: Columns = field(default_factory=dict)
     coverage: float = LEVEL
     keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    error: Callable[[np.ndarray, np.ndarray], np.ndarray] = np.subtract
 
     @property
     def errors(self) -> Columns:
-        """Predicted minus measured values."""
-        return {part: self.prediction[part] - y for part, y in self.y.items()}
+        """Signed errors of the predictions."""
+        return {part: self.error(self.prediction[part], y) for part, y in self.y.items()}
 
     def inside(self, part: str) -> np.ndarray:
         """Tell for each value whether it is inside its interval, bool `[m]`."""
@@ -101,6 +103,7 @@ class TargetPredictions:
             high=columns(high),
             coverage=getattr(report.task, "coverage", LEVEL),
             keys={part: [f"{row}.{t}" for row in index] for part, index in rows.items() if report.level == "molecule"},
+            error=report.task.errors,
         )
 
 
@@ -182,7 +185,7 @@ def parity(gallery: Gallery, target: TargetPredictions, part: str) -> None:
             (dots,) = axes.plot(y, prediction, "o", color=colour, alpha=faint, ms=3.4, mew=0, rasterized=rasterized)
         if keys is not None:
             if len(y) > MOST_VECTORS:  # one image, on which the furthest off lie unseen
-                far = np.sort(np.argsort(-np.abs(prediction - y), kind="stable")[: MOST_VECTORS // 2])
+                far = np.sort(np.argsort(-np.abs(target.errors[part]), kind="stable")[: MOST_VECTORS // 2])
                 (dots,) = axes.plot(y[far], prediction[far], "o", color=colour, alpha=0, ms=3.4, mew=0)
                 keys = [keys[i] for i in far]
             dots.set_gid("points " + " ".join(keys))  # of which `svg_content` marks each with its key
@@ -194,8 +197,8 @@ def parity(gallery: Gallery, target: TargetPredictions, part: str) -> None:
 
 
 def error_histogram(gallery: Gallery, target: TargetPredictions) -> None:
-    """Plot the distribution of predicted minus measured values in each part of the split, with its mean."""
-    caption, x = "Distribution of the errors.", f"predicted − measured{in_unit(target.unit)}"
+    """Plot the distribution of the signed errors in each part of the split, with its mean."""
+    caption, x = "Distribution of the errors, above 0 where predicted too high.", f"error{in_unit(target.unit)}"
     labels = "Errors", x, f"share of {target.level}s"
     with gallery.panel(f"Errors of {target.name}", caption, *labels, height=3) as axes:
         widest = np.percentile(np.abs(np.concatenate([*target.errors.values(), [0.0]])), 99.5) or 1.0
@@ -342,8 +345,8 @@ def by_band(
 ) -> None:
     """Plot the error in each band of the domain, with the number of molecules; a band of too few (None) has no bar."""
     caption = (
-        "Error by similarity to the training molecules, with the number of molecules. If asked for the domain, gtx "
-        "predict writes the error of a molecule's band as domain_error. No bar: too few molecules."
+        "Error by similarity to the training molecules, with the number of molecules. If asked for the domain, "
+        "predictions have the error of a molecule's band as domain_error. No bar: too few molecules."
     )
     with gallery.panel(f"Error of {name} by domain", caption, "Error by domain", "", quantity) as axes:
         width, names = 0.8 / len(errors), list(next(iter(errors.values())))

@@ -458,6 +458,12 @@ class NumericTask(Task, WeightOptions):
     def answers(self) -> NumericAnswers:
         return NumericAnswers(self)
 
+    def errors(self, prediction: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Compute the errors of predictions of one target, `[m]` each, that a report lists and draws; an error is above
+        0 where the prediction is too high.
+        """
+        return prediction - y
+
     def project(self, prediction: np.ndarray) -> np.ndarray:
         """Project predictions `[m, P]` of a method that ignores the task to values that the task allows."""
         return prediction

@@ -293,6 +293,10 @@ class Task(ABC):
     also: ClassVar[Mapping[str, int]] = {}
 
     def __post_init__(self) -> None:
+        for name, value in vars(type(self)).items():
+            if isinstance(value, Field):  # which `dataclass` would have replaced
+                kind = type(self).__name__
+                raise TypeError(f"{kind}.{name} is a field: write @dataclass(frozen=True) above class {kind}")
         object.__setattr__(self, "targets", target_names(self.targets))
         if self.level != "molecule":
             if self.level not in self.names:
@@ -330,6 +334,12 @@ class Task(ABC):
     def discrete(self) -> bool:
         """True if targets are classes."""
         return self.columns.discrete
+
+    @property
+    def custom(self) -> bool:
+        """True for a task that is not one of `TASKS`: `gtx.load` then needs its class, and the command line cannot."""
+        kind = type(self)
+        return kind.name not in TASKS or TASKS[kind.name].load() is not kind
 
     # what is fitted
 

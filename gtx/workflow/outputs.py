@@ -83,8 +83,9 @@ def training_lines(settings: TrainSettings, blended: Blended, result: RunResult,
     if seen := predictor.header.settings.get("seen"):
         lines.append(f"test rows: the foundation model was pretrained on {seen}")
     if predictor.header.training is not None:
+        reader = "Predictor.neighbours" if predictor.task.custom else "gtx predict --neighbours"
         lines.append(
-            "model.gtx contains its training rows, for gtx predict --neighbours: "
+            f"model.gtx contains its training rows, for {reader}: "
             f"{predictor.header.training.describe()}; --no-training-rows leaves them out"
         )
     lines += result.calibration
@@ -268,6 +269,7 @@ def run_report(
         settings={"model": model, "training": predictor.header.settings},
         versions=package_versions(),
         model_file=str(out / "model.gtx"),
+        task_class=type(predictor.task).__name__ if predictor.task.custom else "",
         model=description,
         alone={name: named(scores) for name, scores in result.metrics["alone"].items()},
         row_numbers=np.array([row.number for file in dataset.files for row in file.rows])[dataset.rows],

@@ -98,6 +98,29 @@ def test_the_molecules_furthest_off_come_first(words, make_report):
     assert rows == expected.tolist()
 
 
+class Angles(Regression):
+    def errors(self, prediction, y):
+        return (prediction - y + 180) % 360 - 180
+
+
+@pytest.mark.usefixtures("pictures")
+def test_errors_are_those_of_the_task(make_report, tmp_path):
+    angle = np.linspace(-179, 179, len(SMILES))[:, None]
+    turned = {"y": angle, "prediction": (angle + 3 + 180) % 360 - 180, "low": None, "high": None, "rivals": {}}
+    report = make_report(Angles, targets=("angle",), **turned)
+    write_report(tmp_path / "report.html", report)
+    html = (tmp_path / "report.html").read_text()
+    assert set(re.findall('class="error">(.*?)<', html)) == {"+3.00"}
+    assert "test, mean +3.00" in html
+
+
+def test_a_model_of_ones_own_task_is_used_in_python(words, make_report):
+    both = [words(make_report(targets=("additive",), task_class=name)) for name in ("", "Angles")]
+    assert ["gtx predict run/model.gtx" in text for text in both] == [True, False]
+    assert 'gtx.load("run/model.gtx")' in both[0] and 'gtx.load("run/model.gtx", task=Angles)' in both[1]
+    assert [Angles("a").custom, Regression("a").custom, Regression("a", level="atom").custom] == [True, False, False]
+
+
 def test_what_is_wrong_with_the_data_stands_above_the_first_score(words, make_report):
     report = make_report()
     cautions = ["only 3 test: with so few molecules, good and bad scores are mostly luck", "1 molecule stands in both"]

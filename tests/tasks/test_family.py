@@ -85,6 +85,7 @@ def test_it_is_scored_and_reported(run: tuple[Case, Path]) -> None:
     page = (folder / "whole" / "report.html").read_text()
     assert "could not be drawn" not in page and all(metric.title in page for metric in again.task.metrics.values())
     assert bool(again.metrics["baseline"]) != again.task.writes
+    assert ("gtx predict" in page, "task=Yields" in page) == ((False, True) if again.task.custom else (True, False))
     if getattr(again.task, "has_intervals", False):
         share = f"{100 * again.task.coverage:g}%"
         assert f"intervals that should hold {share} of the values" in page and f"intervals of {share}: ±" in page
