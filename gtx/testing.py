@@ -166,7 +166,8 @@ def _shaken(module: Module, seed: int = 2, size: float = 0.1) -> Module:
 
 
 def check_score(score: Score, edge_dim: int | None = None) -> None:
-    """Check a score of your own in an attention layer, with 3 heads of 4 channels unless the score has fixed numbers.
+    """Check a score of your own in an attention layer, with 3 heads of 4 channels unless `Score(heads, channels)` says
+    otherwise.
 
     Args:
         score: instance of the score.
@@ -179,10 +180,12 @@ def check_score(score: Score, edge_dim: int | None = None) -> None:
     with guarantee("a score is an instance of a class derived from Score", "") as instance:
         instance.require(isinstance(score, Score), "an instance, such as Distance()", repr(score))
     heads, channels = score.heads or 3, score.channels or 4
-    lesson = "`forward(query, key, edge)` gives one number per head: sum over the last dimension, and over no other."
-    with guarantee("one number per edge and head", lesson) as shape:
+    lesson = "A score with weights for a fixed number of heads or channels calls `super().__init__(heads, channels)`."
+    with guarantee(f"`forward` computes a score of {heads} heads and {channels} channels", lesson):
         edge = None if edge_dim is None else torch.randn(5, edge_dim)
         made = _shaken(score)(torch.randn(5, heads, channels), torch.randn(5, heads, channels), edge)
+    lesson = "`forward(query, key, edge)` gives one number per head: sum over the last dimension, and over no other."
+    with guarantee("one number per edge and head", lesson) as shape:
         shape.require(made.shape == (5, heads), f"[5, {heads}]", [*made.shape])
     layer = EdgeAttention(heads * channels, channels, heads, edge_dim=edge_dim, edge_bias=False, score=deepcopy(score))
     _check_attention(guarantee, layer, None, torch.float64, True)

@@ -41,6 +41,17 @@ class Idle(ScaledDotScore):
         self.forgotten = nn.Parameter(torch.ones(3))
 
 
+class Gaussian(Score):
+    """A score with a weight per head, which names the number of heads or not."""
+
+    def __init__(self, heads: int, named: bool) -> None:
+        super().__init__(*[heads] * named)
+        self.width = nn.Parameter(torch.zeros(heads))
+
+    def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
+        return -(query - key).square().sum(-1) * self.width.exp()
+
+
 class Detached(Score):
     def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
         return (query.detach() * key).sum(-1) + (query * key).mean(-1)
@@ -53,9 +64,11 @@ class OverTheBatch(nn.Module):
 
 def test_broken_scores() -> None:
     check_score(ScaledDotScore())
+    check_score(Gaussian(4, named=True))
     for score, message in (
         (TwoForms(), r"edge list and complete graph agree: expected .* difference of .*docs/your-own.md"),
         (AllHeads(), r"one number per edge and head: expected \[5, 3\], got \[5\]"),
+        (Gaussian(4, named=False), r"3 heads and 4 channels: .*RuntimeError.*super\(\).__init__\(heads, channels\)"),
         (Idle(), r"every parameter has a gradient: .*score.forgotten"),
         (Detached(), r"the gradient is that of the output: .*GradcheckError"),
         (ScaledDotScore, r"an instance of a class derived from Score"),

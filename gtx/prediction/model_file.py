@@ -232,6 +232,7 @@ _HEADER = entries(
     },
     {
         "partner": SPEC | None,
+        "reference": entries({"row": list_of(Text, 1), "outputs": list_of(Number)}) | None,
         "smiles_column": Text,
         "units": mapping_of(Text),
         "domain": Entries | None,  # which `Domain.from_dict` checks
@@ -254,6 +255,8 @@ class ModelFileHeader:
         model: `{"name": a function of gtx.models, "arguments": {...}}`; for a module of your own, the class of the
             module.
         partner: specification of the kernel model of a blend, in the same form as `model`; or None.
+        reference: for a module of your own, the molecules of one `row` and the `outputs` of all networks for it, which
+            `gtx.load` compares; or None.
         smiles_column: the name of the column with the molecules.
         features: the feature columns.
         units: units of targets by name; optional for each target.
@@ -272,6 +275,7 @@ class ModelFileHeader:
     featuriser: Featuriser
     model: dict[str, Any]
     partner: dict[str, Any] | None = None
+    reference: dict[str, Any] | None = None
     smiles_column: str = "smiles"
     features: FeatureColumns = NO_FEATURES
     units: dict[str, str] = field(default_factory=dict)
@@ -282,6 +286,11 @@ class ModelFileHeader:
     metrics: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=package_versions)
+
+    @property
+    def known_models(self) -> list[str]:
+        """Names of gtx's models for the task; any other is a module of your own."""
+        return [self.task.network] if self.task.network else [*ARCHITECTURES, *CLOSED_FORM_MODELS]
 
     @property
     def predicts_lists(self) -> bool:
@@ -380,10 +389,8 @@ def _check_agreement(header: ModelFileHeader) -> None:
         if header.domain is not None:
             raise InputError("training: expected rows, to which domain compares molecules")
     model, arguments, read = header.model["name"], header.model["arguments"], header.featuriser
-    network = header.task.network
-    models = [network] if network else [*ARCHITECTURES, *CLOSED_FORM_MODELS]
-    if model not in models:
-        names = ", ".join(models)
+    if model not in header.known_models:
+        names = ", ".join(header.known_models)
         raise InputError(f"model.name: {shown(model)} is not one of gtx's ({names}): give gtx.load(..., model=...)")
     usual = model in ARCHITECTURES and ARCHITECTURES[model].coordinates == "needed"
     coordinates = arguments.get("coordinates", usual)

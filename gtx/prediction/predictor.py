@@ -229,8 +229,16 @@ class Predictor:
         return columns
 
     def save(self, path: str | Path) -> None:
-        """Write a model file, for `gtx.load` and `gtx predict`."""
-        save_model(path, self.members, self.header, self.kernel_member)
+        """Write a model file, for `gtx.load` and `gtx predict`.
+
+        For a model of your own, the file also has the outputs for one molecule, which `gtx.load` compares.
+        """
+        header = self.header
+        if header.model["name"] not in header.known_models:
+            row = list(header.featuriser.examples[0])
+            outputs = _reference_outputs(self, row)
+            header = replace(header, reference={"row": row, "outputs": outputs} if outputs else None)
+        save_model(path, self.members, header, self.kernel_member)
 
     def predict_store(self, store: MoleculeStore) -> Answers:
         """Predict molecules that were featurised with the featuriser of the header."""
@@ -466,6 +474,24 @@ class Predictor:
             self._parts *= 2
 
 
+# --- The reference of a model of one's own: its outputs for one row of molecules.
+
+
+def _reference_outputs(predictor: Predictor, row: Sequence[str]) -> list[float]:
+    """Compute the outputs of all networks for a row; [] if they are not finite numbers, or need more than molecules."""
+    featuriser = predictor.header.featuriser
+    try:
+        store = featurise(featuriser, [tuple(row) if featuriser.components else row[0]], workers=0).store
+        outputs = predictor.outputs(store)
+    except Exception:  # whatever a model of one's own raises without further columns: its file is written all the same
+        return []
+    return outputs.flatten().tolist() if isinstance(outputs, Tensor) and outputs.isfinite().all() else []
+
+
+def _first_numbers(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:.4g}" for value in values[:3]) + (", ..." if len(values) > 3 else "") or "no numbers"
+
+
 # --- From a model file.
 
 KINDS = ("cpu", "cuda", "mps", "xpu")
@@ -494,6 +520,10 @@ def load_predictor(
     Raises:
         InputError: the file does not exist or cannot be used, the device does not exist, or the model does not accept
             `beams`.
+
+    Warns:
+        UserWarning: your own module computes other outputs than the module that was saved: they differ by more than
+            1e-3, in standard deviations or logits, plus 1e-3 of the output.
     """
     members, header, kernel_member = read_model(path, model, task)
     if beams is not None:
@@ -512,6 +542,17 @@ def load_predictor(
     try:
         if torch.device(device or "cpu").type not in KINDS:
             raise InputError(f"device: expected one of {', '.join(KINDS)}, such as cuda:1, got {device!r}")
-        return Predictor(members, header, device, kernel_member)
+        predictor = Predictor(members, header, device, kernel_member)
     except (RuntimeError, AssertionError) as reason:  # torch built without CUDA asserts
         raise InputError(f"device {device!r} cannot be used: {first_line(reason)}") from None
+    if model is not None and header.reference:
+        row, expected = header.reference["row"], header.reference["outputs"]
+        found = _reference_outputs(predictor, row)
+        if len(found) != len(expected) or not np.allclose(found, expected, rtol=1e-3, atol=1e-3):
+            warnings.warn(
+                f"{path}: model= computes other numbers than the model that was saved; does it have the same score, "
+                f"settings and code? The networks' outputs for {', '.join(row)} were {_first_numbers(expected)} "
+                f"and are now {_first_numbers(found)}",
+                stacklevel=2,
+            )
+    return predictor

@@ -6,15 +6,23 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from rdkit import rdBase
 from safetensors import safe_open
 from safetensors.torch import save_file
+from torch import Tensor, nn
 
 import gtx
-from gtx.prediction import save_model
+from gtx.attention import ScaledDotScore, Score
+from gtx.data import featurise
+from gtx.models import standard
+from gtx.molecules import Featuriser
+from gtx.prediction import ModelFileHeader, Predictor, save_model
 from gtx.prediction.model_file import read_model
+from gtx.tasks import Regression
+from tests.molecules_for_tests import CODE_SIZES
 
 
 def test_a_model_survives_the_round_trip(model_path: Path, tmp_path) -> None:
@@ -145,3 +153,26 @@ def refused(path: Path, reason: str) -> None:
     with pytest.raises(gtx.InputError, match=reason) as caught:
         gtx.load(path)
     assert "\n" not in str(caught.value)
+
+
+def test_another_model_of_ones_own_is_noticed(tmp_path, recwarn) -> None:
+    class Distance(Score):
+        def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
+            return -(query - key).square().sum(-1)
+
+    def make(score: Score) -> nn.Module:
+        return standard(1, **CODE_SIZES, channels=16, layers=2, heads=2, score=score).eval()
+
+    torch.manual_seed(0)
+    network, path = make(Distance()), tmp_path / "model.gtx"
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.add_(0.1 * torch.randn(parameter.shape))
+    task = Regression(("y",)).fit(featurise(Featuriser(), ["C", "CC"], workers=0).store.with_targets(np.eye(2)[:, :1]))
+    header = ModelFileHeader(task, Featuriser(), {"name": "GraphTransformer", "arguments": {}})
+    Predictor([network], header, "cpu").save(path)
+    expected = Predictor([network], header, "cpu").predict(["CCO"])
+    assert gtx.load(path, "cpu", model=lambda: make(Distance())).predict(["CCO"]).equals(expected)
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match="model= computes other numbers .* were .* and are now "):
+        gtx.load(path, "cpu", model=lambda: make(ScaledDotScore()))
