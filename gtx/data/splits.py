@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 
@@ -52,9 +52,10 @@ def random_split(
             molecule are in one part. By default each row is a group of its own.
 
     Raises:
-        InputError: the sizes are not three numbers, or there are fewer groups than parts.
+        InputError: the sizes are not three numbers, a row has no group, or there are fewer groups than parts.
     """
-    return divide_groups(np.arange(n) if groups is None else groups, sizes, seed, "as they come")
+    labels = np.arange(n) if groups is None else _check_labels(groups, n, "groups")
+    return divide_groups(labels, sizes, seed, "as they come")
 
 
 def divide_groups(
@@ -93,6 +94,21 @@ def divide_groups(
     return _fill_parts(groups, counts, otherwise)
 
 
+def _check_labels(labels: Labels, n: int, source: str, smiles: Sequence[str] = ()) -> Labels:
+    """Return the labels; raise InputError, which names their source, unless there is one for each of n rows."""
+    import pandas as pd
+
+    found = np.asarray(labels, dtype=object)
+    if found.shape != (n,):
+        came = plural(len(found), "label") if found.ndim == 1 else f"{type(labels).__name__} of shape {found.shape}"
+        raise InputError(f"{source}: expected {plural(n, 'label')}, one for each row, got {came}")
+    if len(missing := np.flatnonzero(pd.isna(found))):
+        i = int(missing[0])
+        row = f"row {i}, counted from 0" + (f": {printable(smiles[i])}" if smiles else "")
+        raise InputError(f"{source}: expected a label for each row, got {found[i]} for {row}")
+    return labels
+
+
 def _members(labels: Labels) -> list[np.ndarray]:
     """Return the rows of each label, the labels in ascending order."""
     _, group = np.unique(labels, return_inverse=True)
@@ -120,18 +136,27 @@ def _cut_in_order(groups: Sequence[np.ndarray], counts: Sequence[int]) -> list[n
 def _fill_parts(groups: Sequence[np.ndarray], counts: Sequence[int], otherwise: str) -> Split:
     """Put each group into the first part with room for it, or into `otherwise`; the first group is for training.
 
-    A part that should have rows, and got no group, takes one from the part with most groups.
+    A part that should have rows, and got no group, takes the group with the number of rows nearest to its own from the
+    part with most groups, then more of them as long as it has room and, by its share, no more rows than that part.
     """
-    room = dict(zip(SPLIT_PARTS, counts, strict=True))
+    wanted, rows = dict(zip(SPLIT_PARTS, counts, strict=True)), dict.fromkeys(SPLIT_PARTS, 0)
     parts: dict[str, list[np.ndarray]] = {name: [] for name in SPLIT_PARTS}
     for group in groups:
-        fitting = [name for name in SPLIT_PARTS if room[name] >= len(group)] if parts["train"] else ["train"]
-        part = next(iter(fitting), otherwise)
+        fitting = [name for name in SPLIT_PARTS if rows[name] + len(group) <= wanted[name]]
+        part = next(iter(fitting), otherwise) if parts["train"] else "train"
         parts[part].append(group)
-        room[part] -= len(group)
-    for members, count in zip(parts.values(), counts, strict=True):
-        if count and not members:
-            members.append(max(parts.values(), key=len).pop())
+        rows[part] += len(group)
+    for empty, count in wanted.items():
+        if count and not parts[empty]:
+            donor = max(parts, key=lambda part: len(parts[part]))
+            nearest, parts[donor] = sorted(parts[donor], key=lambda group: abs(len(group) - count)), []
+            for group in nearest:
+                after, left = rows[empty] + len(group), rows[donor] - len(group)
+                if parts[empty] and (after > count or after * wanted[donor] > left * count):
+                    parts[donor].append(group)
+                else:
+                    parts[empty].append(group)
+                    rows[empty], rows[donor] = after, left
     return {name: np.sort(np.concatenate([np.zeros(0, np.int64), *members])) for name, members in parts.items()}
 
 
@@ -333,6 +358,9 @@ class SplitMethod:
         reads: parser of the column that the method reads, if any. The parser takes n cells and returns n values, and a
             mask of the readable cells, bool `[n]`.
         expects: expected content of a cell of the column, for messages.
+
+    Raises:
+        InputError: the order is none of `Order`.
     """
 
     groups: Callable[[RowsToSplit], Labels]
@@ -340,6 +368,11 @@ class SplitMethod:
     noun: str = "groups of rows that stay together"
     reads: Callable[[Sequence[str]], tuple[np.ndarray, np.ndarray]] | None = None
     expects: str = "filled"
+
+    def __post_init__(self) -> None:
+        if self.order not in (known := get_args(Order)):
+            hint = did_you_mean(str(self.order), known)
+            raise InputError(f"order: expected one of {', '.join(known)}, got {self.order!r}{hint}")
 
     @property
     def seeded(self) -> bool:
@@ -384,10 +417,19 @@ SPLIT_METHODS = {
 
 def get_split_method(name: str) -> SplitMethod:
     """Return the split method with a given name, such as "scaffold"; `InputError` if there is none."""
+    for key, method in SPLIT_METHODS.items():
+        if not isinstance(method, SplitMethod):
+            got = f"got {type(method).__name__}: write SPLIT_METHODS[{key!r}] = SplitMethod(function)"
+            raise InputError(f"split {key!r}: expected a gtx.data.SplitMethod, {got}")
     if name not in SPLIT_METHODS:
         hint = did_you_mean(name, SPLIT_METHODS)
         raise InputError(f"split: expected one of {', '.join(SPLIT_METHODS)}, got {name!r}{hint}")
     return SPLIT_METHODS[name]
+
+
+def _label_rows(name: str, rows: RowsToSplit) -> Labels:
+    """Return the label of each row by the split method with this name."""
+    return _check_labels(get_split_method(name).groups(rows), len(rows.smiles), f"split {name!r}", rows.smiles)
 
 
 def compute_group_labels(name: str, smiles: Sequence[Any], featuriser: Featuriser | None = None) -> list[str]:
@@ -416,7 +458,7 @@ def compute_group_labels(name: str, smiles: Sequence[Any], featuriser: Featurise
     for i, error in enumerate(molecules.errors):
         if error is not None:
             raise InputError(f"number {i}, counted from 0: {printable(repr(texts[i]))} {error}")
-    return list(method.groups(RowsToSplit([text or "" for text in molecules.smiles])))
+    return list(_label_rows(name, RowsToSplit([text or "" for text in molecules.smiles])))
 
 
 # --- Settings of a split, and the split that follows from them.
@@ -516,17 +558,18 @@ class SplitSettings:
             return self.repeated(rows, self.test_folds, 1)[0][self.test_fold - 1]
         if self.split == "random" and not self.group_duplicates:
             return random_split(len(rows.smiles), self.split_sizes, self.seed)
-        return divide_groups(self.method.groups(rows), self.split_sizes, self.seed, self.method.order, self.method.noun)
+        labels, method = _label_rows(self.split, rows), self.method
+        return divide_groups(labels, self.split_sizes, self.seed, method.order, method.noun)
 
     def repeated(self, rows: RowsToSplit, folds: int, repeats: int) -> list[list[Split]]:
         """Cross-validate the rows `repeats` times; all rows of a group, such as a scaffold, are in one fold."""
         self.check_cross_validation()
         classes = rows.classes if self.split == "random" else None
-        return repeated_cross_validation_splits(self.method.groups(rows), folds, repeats, self.seed, classes)
+        return repeated_cross_validation_splits(_label_rows(self.split, rows), folds, repeats, self.seed, classes)
 
     def folds(self, rows: RowsToSplit, count: int) -> list[np.ndarray]:
         """Divide rows into two folds or more by the rule of the split; times are consecutive."""
-        groups = self.method.groups(rows)
+        groups = _label_rows(self.split, rows)
         if self.method.order != "ascending":
             return assign_folds(groups, count, self.seed, rows.classes if self.split == "random" else None)
         if len(members := _members(groups)) < count:

@@ -13,6 +13,7 @@ from gtx.data.rows import RowLog
 from gtx.data.splits import (
     SPLIT_PARTS,
     RowsToSplit,
+    SplitMethod,
     assign_folds,
     check_split_shares,
     count_shared_molecules,
@@ -198,6 +199,44 @@ def test_too_many_molecules_and_too_few_groups_are_said(monkeypatch) -> None:
             divide(name, RowsToSplit(["C", "CC", "CC", "C"]))
 
 
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["a", "b", "c"], "split 'mine': expected 4 labels, one for each row, got 3 labels"),
+        (list("abcde"), "expected 4 labels, one for each row, got 5 labels"),
+        (None, r"expected 4 labels, one for each row, got NoneType of shape \(\)"),
+        (np.zeros((4, 2)), r"got ndarray of shape \(4, 2\)"),
+        (["a", "b", None, "c"], "expected a label for each row, got None for row 2, counted from 0: CCC$"),
+        (np.array([1, np.nan, 2, 3]), "got nan for row 1, counted from 0: CC$"),
+    ],
+)
+def test_a_method_labels_every_row(labels: object, message: str, monkeypatch) -> None:
+    monkeypatch.setitem(SPLIT_METHODS, "mine", SplitMethod(lambda rows: labels))
+    settings, rows = SplitSettings(split="mine"), RowsToSplit(["C", "CC", "CCC", "CCCC"])
+    for use in (
+        lambda: settings.divide(rows),
+        lambda: settings.folds(rows, 2),
+        lambda: settings.repeated(rows, 2, 1),
+        lambda: compute_group_labels("mine", rows.smiles),
+    ):
+        with pytest.raises(InputError, match=message):
+            use()
+    if np.ndim(labels) == 1 and len(labels) != 4:
+        with pytest.raises(InputError, match="groups: expected 4 labels, one for each row, got"):
+            random_split(4, groups=labels)
+
+
+def test_what_is_no_method_of_a_split_is_said(monkeypatch) -> None:
+    known = "as they come, shuffled, largest first, ascending"
+    with pytest.raises(InputError, match=f"order: expected one of {known}, got 'largest'; did you mean 'largest f"):
+        SplitMethod(len, "largest")
+    monkeypatch.setitem(SPLIT_METHODS, "mine", lambda rows: rows.smiles)
+    words = r"split 'mine': expected a gtx.data.SplitMethod, got function: write SPLIT_METHODS\['mine'\] = SplitMethod"
+    for name in ("mine", "group"):
+        with pytest.raises(InputError, match=words):
+            SplitSettings(split=name)
+
+
 # --- Splits by groups and by a column.
 
 
@@ -259,6 +298,18 @@ def test_no_part_is_empty_whatever_groups_there_are(sizes):
             split = random_split(len(groups), seed=seed, groups=groups)
             assert_partition(split, len(groups))
             assert count_shared_molecules(groups, split) == {}
+
+
+def test_a_part_that_no_group_fits_gets_nearly_its_size():
+    counts = {"100 Da": 1, "110 Da": 59, "120 Da": 122, "130 Da": 177, "140 Da": 75, "150 Da": 166}
+    few = [label for label, count in counts.items() for _ in range(count)]
+    for seed in range(20):
+        split = divide_groups(few, seed=seed)
+        assert_partition(split, 600)
+        assert len(split["test"]) in (59, 75) and count_shared_molecules(few, split) == {}
+    many = ["common"] * 300 + ["frequent"] * 200 + [f"rare {i}" for i in range(100)]
+    split = divide_groups(many, order="largest first")
+    assert [len(rows) for rows in split.values()] == [356, 44, 200]
 
 
 @pytest.mark.parametrize(
