@@ -98,13 +98,21 @@ def lock_folder(folder: Path) -> Iterator[None]:
         lock.release()
 
 
+KINDS = {"config.yaml": "a training run", "study.yaml": "a study of gtx tune", "splits": "a gtx benchmark"}
+"""What a folder holds in which gtx wrote a file of this name."""
+
+
 def claim(folder: Path, names: Iterable[str]) -> None:
     """Record that gtx writes these names in a folder.
 
     Raises:
-        InputError: the folder contains a file with one of the names that gtx did not write.
+        InputError: the folder contains a file with one of the names that gtx did not write, or what another command of
+            gtx wrote.
     """
     claimed, names = _claimed(folder), set(names)
+    for name in (claimed & KINDS.keys()) - names if names & KINDS.keys() else ():
+        if (folder / name).exists():
+            raise InputError(f"{folder} holds {KINDS[name]}: choose another --out")
     for name in sorted(names - claimed):
         if (folder / name).exists() or (folder / name).is_symlink():
             raise InputError(f"{folder / name} exists, and gtx did not write it: move it, or choose another --out")

@@ -157,7 +157,7 @@ def fill(text: str, width: int) -> str:
 class GeneralOptions:
     """Options of every command."""
 
-    help: bool = option(False, "show this help; --help all shows every option")
+    help: bool = option(False, "show this help")
     config: str | None = option(
         None,
         "a YAML file with options by name, such as epochs: 40; the command line overrides it",

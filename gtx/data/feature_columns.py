@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gtx.base.errors import InputError, printable
+from gtx.base.errors import InputError, did_you_mean, printable
 from gtx.data.cells import LARGEST, attach_lists, cell_text, comma_advice, parse_list, parse_number
 from gtx.data.featurising import FeaturisationResult
 from gtx.data.rows import Row, RowFeatures, Table, find_column
@@ -143,7 +143,12 @@ class FeatureColumns:
         return rows
 
     def read_one(self, cells: Mapping[str, Any]) -> list[RowFeatures]:
-        """Read the features of one molecule, given by name; `InputError` if one is missing, or cannot be used."""
+        """Read the features of one molecule, given by name; `InputError` if one is unknown, missing or unusable."""
+        for name in cells:
+            if name not in self.columns:
+                reads = ", ".join(map(printable, self.columns)) or "no features beside the molecule"
+                hint = did_you_mean(name, self.columns) or ";"
+                raise InputError(f"unknown feature {name!r}{hint} this model reads {reads}")
         if missing := [name for name in self.columns if name not in cells]:
             option = f"--features {printable(missing[0])}=VALUE, or features={{{missing[0]!r}: VALUE}} in Python"
             raise InputError(f"this model needs the feature {missing[0]!r} of the molecule: give {option}")

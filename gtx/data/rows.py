@@ -114,7 +114,9 @@ def find_column(columns: Sequence[str], name: str) -> int:
     places = [i for i, column in enumerate(columns) if column == name]
     places = places or [i for i, column in enumerate(columns) if column.strip() == name.strip()]
     if not places:
-        hint = did_you_mean(name, columns)
+        several = [part.strip() for part in name.split(",")]
+        words = " ".join(repr(part) if " " in part else part for part in several)
+        hint = f"; spaces separate names: {words};" if set(several) <= {*columns} else did_you_mean(name, columns)
         raise InputError(f"there is no column {name!r}{hint or ';'} the columns are {listed(columns)}")
     if len(places) > 1:
         raise InputError(f"{len(places)} columns are called {name!r}; the columns are {listed(columns)}")

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch
 
-from gtx.base.errors import InputError
+from gtx.base.errors import InputError, did_you_mean
 from gtx.data import MoleculeStore, featurise
 from gtx.models import GraphTransformer, MultiComponentModel
 from gtx.models.composites import join_parts
@@ -74,7 +74,7 @@ def open_subject(
     task, network = _explained(predictor, index("member", member, members))
     names = task.answers.prediction_names
     if target is not None and target not in names:
-        raise InputError(f"target {target!r}: the model has {', '.join(names)}")
+        raise InputError(f"target {target!r}{did_you_mean(target, names) or ':'} the model has {', '.join(names)}")
     column, model = 0 if target is None else names.index(target), deepcopy(network).cpu().double()
     done = featurise(header.featuriser, [smiles], workers=0)
     done = with_columns(header, done, [smiles], header.features.read_one(features or {}))
@@ -99,9 +99,8 @@ def open_subject(
 
 def index(name: str, number: int, count: int, negative: bool = True) -> int:
     """Check a number that counts from 0, or from the end where it is negative, and return it counted from 0."""
-    lowest = -count if negative else 0
-    if not lowest <= number < count:
-        raise InputError(f"{name} {number}: expected {lowest} to {count - 1}")
+    if not (-count if negative else 0) <= number < count:
+        raise InputError(f"{name} {number}: expected 0 to {count - 1}{' (or -1 for the last)' if negative else ''}")
     return number % count
 
 

@@ -342,7 +342,7 @@ def flatten_components(
         components = (row,) if isinstance(row, str) else row
         if len(components) != max(1, len(names)):
             expected = f"{len(names)} molecules ({', '.join(names)})" if names else "one molecule"
-            raise InputError(f"expected {expected} for row {i}, got {row!r}")
+            raise InputError(f"expected {expected} for row {i}, got {', '.join(map(repr, components)) or 'none'}")
         texts += components
     if coordinates is None:
         return texts, None

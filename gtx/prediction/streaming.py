@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import os
 import pickle
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -98,6 +99,15 @@ class RowSelection:
         by = find_column(header, self.by)
         ranked = (_copy_record(line) for line in lines if not math.isnan(self.rank(line[0][by])))
         return heapq.nlargest(self.top, ranked, key=lambda line: self.rank(line[0][by]))
+
+    def check(self, cells: Iterable[Cell]) -> None:
+        """Raise an `InputError` if there are cells in the column that ranks the rows, and none of them is a number."""
+        cell = None
+        for cell in cells:
+            if not math.isnan(self.rank(cell)):
+                return
+        if cell is not None:
+            raise InputError(f"column {self.by!r} holds no numbers, so it ranks no rows: choose another for --by")
 
     def rank(self, cell: Cell) -> float:
         """Return the rank of a row from one of its cells: higher is better; NaN if the cell is no finite number."""
@@ -218,7 +228,8 @@ def predict_table(
 
     Args:
         predictor: the model.
-        source: path of a file, "-" for standard input, a SMILES or a list of SMILES, see `gtx.data.open_table`.
+        source: path of a file, "-" for standard input, a SMILES or a list of SMILES, see `gtx.data.open_table`; for a
+            model of several molecules per row, a list has those of one row.
         out: path of the output table, CSV, TSV or Parquet by its ending; "-" for standard output.
         smiles_column: name of the column of SMILES; by default the name in training, or the column that
             `gtx.data.open_table` finds.
@@ -252,19 +263,22 @@ def predict_table(
                 overlap.add(good, done.answers, [done.smiles[i] for i in done.good])
 
     if selection.by is not None:
-        find_column(header, selection.by)  # before anything is written
+        place = find_column(header, selection.by)  # before anything is written
+        if place < len(table.columns) and source != "-":  # what is predicted first would be predicted in vain
+            every = open_for_model(predictor.header, source, smiles_column, smiles_columns).rows
+            selection.check(row.cells[place] for row in every)
     written = 0
     parts = predict_rows(predictor, table, row_log, workers, scored and training is not None)
     with closing(parts), TableWriter(out, header, named, table.schema) as writer:
         for line in selection.select(lines(), header):
             writer.write(*line)
             written += 1
+        if not written and row_log.num_errors < row_log.rows:
+            selection.check([""])  # raises: none of the rows has a number
     notes, named_so = scores.notes(), (smiles_column, predictor.header.smiles_column, "smiles")
     if table.smiles_column.strip().lower() not in (name.strip().lower() for name in named_so if name):
         notes.insert(0, f"the molecules are those of column {table.smiles_column!r}")
     notes += table.notes
-    if selection.by is not None and not written:
-        notes.append(f"column {selection.by!r} holds no numbers, so no row is selected")
     metrics = scores.metrics()
     if metrics is None or (overlap is not None and overlap.is_none):
         overlap = None
@@ -277,7 +291,7 @@ def open_for_model(
     smiles_column: str | None = None,
     smiles_columns: Sequence[str] | None = None,
 ) -> Table:
-    """Open a table with all columns that the model reads."""
+    """Open a table with all columns that the model reads; SMILES without a file are rows, or the molecules of one."""
     names = header.featuriser.components
     if not names and smiles_columns:
         raise InputError("this model reads one molecule a row: give --smiles-column in place of --smiles-columns")
@@ -286,12 +300,24 @@ def open_for_model(
         raise InputError(f"this model reads {' and '.join(names)}: expected {len(names)} --smiles-columns, got {count}")
     chosen = list(smiles_columns or names)
     table = open_table(source, chosen[0] if chosen else smiles_column, header.smiles_column)
+    if names and (texts := _texts(source)):  # of one row
+        if len(texts) != len(names):
+            expected = "expected a SMILES of each, or a table with these columns"
+            raise InputError(f"this model reads {' and '.join(names)}: {expected}; got {len(texts)} SMILES")
+        return make_table(header, list(names), 0, [texts], 1)
     try:
         table = add_component_columns(table, chosen[1:])
     except InputError as error:
         remedy = f"this model reads {' and '.join(names)}: give a table with these columns, or --smiles-columns"
         raise InputError(f"{error}; {remedy}") from None
     return header.features.read_table(table)
+
+
+def _texts(source: str | Path | Sequence[str] | BufferedReader) -> list[str]:
+    """Return the SMILES that are given in place of a file; none for a file."""
+    if isinstance(source, str | Path):
+        return [] if source == "-" or os.path.exists(source) else [str(source)]
+    return [] if isinstance(source, BufferedReader) else list(source)
 
 
 def make_table(

@@ -41,6 +41,7 @@ from gtx.serve.tables import (
     make_example,
     predict_rows,
     read_columns,
+    read_one_row,
     read_rows,
     read_text,
     write_example,
@@ -200,12 +201,13 @@ class Predictions(BaseModel):
 
 
 class ExplainRequest(BaseModel):
-    """Molecule to explain, and the method, as in `gtx explain`."""
+    """Molecule to explain, and the method, as in `gtx explain`; molecules may have the names of their columns."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
+    __pydantic_extra__: dict[str, str] = Field(init=False)
 
-    smiles: str | list[str] = Field(
-        examples=["CC(=O)Nc1ccc(O)cc1"], description="for a model of several molecules a row, the SMILES of each"
+    smiles: str | list[str] | None = Field(
+        None, examples=["CC(=O)Nc1ccc(O)cc1"], description="for a model of several molecules a row, the SMILES of each"
     )
     method: Method = "substructures"
     target: str | None = Field(None, description="default: the first target of the model")
@@ -308,7 +310,7 @@ def make_app(
         """Explain a prediction by one of the methods of `gtx explain`: a picture, `svg`, and lines of `text`."""
         if explaining.calls >= MOST_EXPLANATIONS:
             raise HTTPException(503, "too many explanations wait; try again in a moment", {"retry-after": "5"})
-        smiles = asked.smiles if isinstance(asked.smiles, str) else tuple(asked.smiles)
+        smiles = read_one_row(header, asked.smiles, asked.__pydantic_extra__)
         for text in (smiles,) if isinstance(smiles, str) else smiles:
             check_smiles(text, limits.max_smiles)
         words = (smiles, asked.method, asked.target, asked.features, limits.max_explained)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -17,6 +17,7 @@ from gtx.data.cells import cell_text
 from gtx.data.rows import ARROW, RowLog, Table
 from gtx.data.table_writer import Cell, TableWriter, as_text, output_header
 from gtx.molecules import MoleculeError
+from gtx.molecules.perception import Text
 from gtx.prediction import ModelFileHeader
 from gtx.prediction.streaming import make_table, open_for_model, output_rows
 from gtx.serve.processes import Batcher
@@ -87,6 +88,35 @@ def read_columns(header: ModelFileHeader, columns: Mapping[str, list[Any]]) -> T
         raise InputError(f"expected columns of one length, got {shown}")
     cells = zip(*(map(cell_text, columns[name]) for name in names), strict=True)
     return make_table(header, names, 0, cells, lengths.pop())
+
+
+def read_one_row(header: ModelFileHeader, smiles: str | Sequence[str] | None, columns: Mapping[str, str]) -> Text:
+    """Read the molecule of one row, or several, from `smiles`, or from columns by name as of `read_columns`.
+
+    Raises:
+        InputError: a column is missing or unknown, or there are more or fewer SMILES than the model reads.
+    """
+    components, names = header.featuriser.components, molecule_columns(header)
+    listed = f"a list of {len(components)} SMILES ({', '.join(components)})" if components else "one SMILES"
+    named = f", or {', '.join(map(json.dumps, names))}" if names != ["smiles"] else ""
+    expected = f'expected "smiles", {listed}{named}'
+    if components and "smiles" in names and isinstance(smiles, str):
+        columns = {"smiles": smiles, **columns}
+        smiles = None
+    if unknown := [name for name in columns if name not in names]:
+        near = did_you_mean(unknown[0], [*names, "smiles", "method", "target", "features"])
+        raise InputError(f'unknown field "{printable(unknown[0])}"{near or ";"} {expected}')
+    if columns and smiles is not None:
+        raise InputError(f'"smiles" and "{next(iter(columns))}" are given: {expected}')
+    if smiles is None:
+        if missing := [name for name in names if name not in columns]:
+            raise InputError(f'field "{missing[0]}" is missing: {expected}')
+        each = components or (header.smiles_column,)
+        smiles = [ARROW.join(columns[side] for side in name.split(ARROW)) for name in each]
+    texts = (smiles,) if isinstance(smiles, str) else tuple(smiles)
+    if len(texts) != max(1, len(components)):
+        raise InputError(f"{expected}; got {len(texts)} SMILES")
+    return texts if components else texts[0]
 
 
 def read_text(header: ModelFileHeader, body: bytes) -> Table:

@@ -7,7 +7,7 @@ import pytest
 
 from gtx.base.errors import InputError
 from gtx.data.cells import cell_text, list_text, parse_labels, parse_list, parse_number
-from gtx.data.rows import Row, RowLog, format_row_message
+from gtx.data.rows import Row, RowLog, find_column, format_row_message
 from gtx.training_data import find_duplicates
 
 
@@ -46,6 +46,14 @@ def test_a_message_is_one_printable_line_of_bounded_length():
     assert message.isprintable()
     assert message.startswith(r'row 1, column "a\nb", value "C\x00\r\n\x1b[31m\udcff\u2028CCC')
     assert len(message) < 180
+
+
+def test_names_with_commas_between_are_told_apart() -> None:
+    columns = ["smiles", "temperature", "lab", "pH value"]
+    with pytest.raises(InputError, match="no column 'temperature,lab'; spaces separate names: temperature lab; the"):
+        find_column(columns, "temperature,lab")
+    with pytest.raises(InputError, match="; spaces separate names: lab 'pH value'; the columns are"):
+        find_column(columns, "lab, pH value")
 
 
 # --- A cell with a number, or the label of a class, for each atom or bond.

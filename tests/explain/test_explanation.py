@@ -149,10 +149,10 @@ def test_odd_molecules(smiles: str, predictor: Predictor) -> None:
     ("options", "message"),
     [
         ({"smiles": "C1CC"}, "'C1CC' cannot be read"),
-        ({"target": "gop"}, "target 'gop': the model has gap, solvation_water"),
-        ({"layer": 2}, "layer 2: expected -2 to 1"),
-        ({"head": 2}, "head 2: expected -2 to 1"),
-        ({"receiver": N}, "receiver 11: expected 0 to 10"),
+        ({"target": "gop"}, "target 'gop'; did you mean 'gap'. the model has gap, solvation_water"),
+        ({"layer": 2}, r"layer 2: expected 0 to 1 \(or -1 for the last\)"),
+        ({"head": 2}, r"head 2: expected 0 to 1 \(or -1"),
+        ({"receiver": N}, "receiver 11: expected 0 to 10$"),
     ],
 )
 def test_what_is_not_there_is_said_in_a_line(options: dict, message: str, predictor: Predictor) -> None:

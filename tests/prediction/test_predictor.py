@@ -4,6 +4,7 @@ import math
 import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -268,14 +269,25 @@ def test_of_a_table_the_best_rows_are_written_with_the_types_of_its_columns(pred
     frame.to_parquet(tmp_path / "in.parquet", index=False)
     every = predict_table(predictor, tmp_path / "in.parquet", tmp_path / "all.parquet")
     selection = RowSelection(5, "gap_pred")
-    of_texts = RowSelection(top=1, by="smiles")
-    texts = predict_table(predictor, tmp_path / "in.parquet", tmp_path / "t.csv", selection=of_texts)
-    assert texts.written == 0 and texts.notes == ["column 'smiles' holds no numbers, so no row is selected"]
     best = predict_table(predictor, tmp_path / "in.parquet", tmp_path / "best.parquet", selection=selection)
     whole, found = pd.read_parquet(tmp_path / "all.parquet"), pd.read_parquet(tmp_path / "best.parquet")
     expected = whole.sort_values("gap_pred", ascending=False, kind="stable").head(5)
     pd.testing.assert_frame_equal(found, expected.reset_index(drop=True))
     assert (every.written, best.written) == (31, 5) and best.row_log.summary() == every.row_log.summary()
+
+
+def test_a_column_without_numbers_ranks_no_rows(predictor: Predictor, tmp_path, monkeypatch) -> None:
+    (tmp_path / "in.csv").write_text("smiles,lab,day\nCCO,B,\nCO,A,3\n")
+    predict = partial(predict_table, predictor, tmp_path / "in.csv", tmp_path / "out.csv")
+    assert predict(selection=RowSelection(top=1, by="day")).written == 1
+    (tmp_path / "out.csv").unlink()
+    with monkeypatch.context() as patch, pytest.raises(InputError, match="column 'lab' holds no numbers"):
+        patch.setattr(Predictor, "predict_store", None)  # no row is scored before
+        predict(selection=RowSelection(top=1, by="lab"))
+    for by in ("error", "warning"):
+        with pytest.raises(InputError, match=f"column '{by}' holds no numbers"):
+            predict(selection=RowSelection(top=1, by=by))
+    assert not (tmp_path / "out.csv").exists()
 
 
 def test_a_table_is_never_written_over_its_input(predictor: Predictor, tmp_path) -> None:

@@ -9,9 +9,11 @@ import pytest
 import torch
 
 import gtx
+from gtx.base.errors import InputError
 from gtx.data import MoleculeStore, Row, Table
 from gtx.prediction import Predictor, predict_table, streaming
 from gtx.tasks.task import Answers
+from tests.serve.conftest import made
 
 NUMBERS = ["gap_pred", "gap_std", "gap_low", "gap_high"]
 NUMBERS += [name.replace("gap", "solvation_water") for name in NUMBERS]
@@ -50,6 +52,19 @@ def test_cells_stay_as_they_are_and_a_row_has_numbers_or_an_error(predictor: Pre
     assert written[3][-1] == 'row 4, column "smiles", value "C[Si](C)(C)C": not seen in training: element Si'
     assert outcome.row_log.summary().startswith("6 rows: 2 read, 4 errors")
     assert outcome.metrics is None
+
+
+def test_the_molecules_of_one_row_are_texts(tmp_path) -> None:
+    predictor, out = made(components=("solute", "solvent")), tmp_path / "out.csv"
+    predict_table(predictor, ["CCO", "O"], out)
+    header, row = read(out)
+    expected = predictor.predict(pd.DataFrame({"solute": ["CCO"], "solvent": ["O"]}))["y_pred"].item()
+    assert header[:3] == ["solute", "solvent", "y_pred"] and row[:2] == ["CCO", "O"]
+    assert float(row[2]) == pytest.approx(expected, rel=1e-5)
+    said = "this model reads solute and solvent: expected a SMILES of each, or a table with these columns; got"
+    for texts, count in (("CCO", 1), (["CCO", "O", "C"], 3)):
+        with pytest.raises(InputError, match=f"^{said} {count} SMILES$"):
+            predict_table(predictor, texts, out)
 
 
 def test_the_column_of_molecules_is_found(predictor: Predictor, tmp_path) -> None:

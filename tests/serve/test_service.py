@@ -133,6 +133,8 @@ def test_lists_of_atoms_and_bonds_are_columns_too() -> None:
         assert client.post("/explain", asked).status == 200
         refused = client.post("/explain", asked | {"features": {"q": [1], "order": [1, 1]}})
         assert refused.status == 422 and 'column "q" has 1 number' in refused.json()["error"]
+        misspelt = client.post("/explain", {"smiles": "CCO", "features": {"q": [1, 2, 3], "ordre": "1 1"}}).json()
+        assert misspelt["error"] == "unknown feature 'ordre'; did you mean 'order'? this model reads q, order"
 
 
 HOSTILE = {
@@ -231,8 +233,32 @@ def test_a_picture_of_one_molecule(client: Client) -> None:
     hostile = client.post("/explain", {"smiles": "<script>alert(1)</script>"})
     assert hostile.status == 422 and "cannot be read" in hostile.json()["error"]
     assert "at most 60 atoms" in client.post("/explain", {"smiles": "C" * 61}).json()["error"]
-    for wrong in ({"smiles": "C", "method": "x"}, {"smiles": 5}, {"smiles": "C", "draws": 10**9}, {}):
-        assert client.post("/explain", wrong).status == 422
+    for wrong, said in (
+        ({"smiles": "C", "method": "x"}, "method"),
+        ({"smiles": 5}, "smiles"),
+        ({"smiles": "C", "draws": "9"}, 'unknown field "draws"; expected "smiles", one SMILES'),
+        ({"smiles": ["C", "O"]}, 'expected "smiles", one SMILES; got 2 SMILES'),
+        ({}, 'field "smiles" is missing: expected "smiles", one SMILES'),
+    ):
+        refused = client.post("/explain", wrong)
+        assert refused.status == 422 and said in refused.json()["error"]
+
+
+def test_a_row_of_several_molecules_is_explained_from_a_list_or_from_columns() -> None:
+    with served(made(components=("solute", "solvent"))) as client:
+        listed = client.post("/explain", {"smiles": ["CCO", "O"]})
+        named = client.post("/explain", {"solute": "CCO", "solvent": "O"})
+        assert listed.status == named.status == 200 and listed.json()["text"] == named.json()["text"]
+        expected = 'expected "smiles", a list of 2 SMILES (solute, solvent), or "solute", "solvent"'
+        for wrong, said in (
+            ({"smiles": "CCO"}, f"{expected}; got 1 SMILES"),
+            ({"solute": "CCO"}, f'field "solvent" is missing: {expected}'),
+            ({"solute": "CCO", "slovent": "O"}, f"unknown field \"slovent\"; did you mean 'solvent'? {expected}"),
+            ({"smiles": ["CCO", "O"], "solvent": "O"}, f'"smiles" and "solvent" are given: {expected}'),
+            ({}, f'field "solute" is missing: {expected}'),
+        ):
+            refused = client.post("/explain", wrong)
+            assert refused.status == 422 and refused.json()["error"] == said
 
 
 def test_many_small_requests_at_once_lose_nothing(client: Client, predictor: Predictor) -> None:

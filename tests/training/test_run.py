@@ -249,6 +249,19 @@ def test_what_gtx_did_not_write_is_refused_and_stays(tmp_path) -> None:
             discard(tmp_path)
 
 
+@pytest.mark.parametrize("command", ["train", "tune", "benchmark"])
+def test_what_another_command_wrote_is_refused_and_stays(command: str, tmp_path, capsys) -> None:
+    holds = {"config.yaml": "a training run", "study.yaml": "a study of gtx tune", "splits": "a gtx benchmark"}
+    own = {"train": "config.yaml", "tune": "study.yaml", "benchmark": "splits"}[command]
+    for name in holds.keys() - {own}:
+        out = tmp_path / name.removesuffix(".yaml")
+        claim(out, [name])
+        (out / name).write_text("gtx's")
+        assert main([command, str(XTB9), "--target-columns=gap", "--overwrite", f"--out={out}"]) == 2
+        assert f"gtx: {out} holds {holds[name]}: choose another --out" in capsys.readouterr().err
+        assert sorted(path.name for path in out.iterdir()) == [CLAIMS, name]
+
+
 @pytest.mark.parametrize(
     ("command", "file"), [("train", "metrics.json"), ("train", "predictions-val.csv"), ("tune", "best")]
 )
