@@ -309,13 +309,16 @@ def _featurise_molecules(
     compiled = {} if os.environ.get("GTX_FAST") == "0" else additions("featurisers")
     flat = next(iter(compiled.values()), featurise_with_rdkit)(featuriser, texts, coordinates, smiles)
     for i, text in enumerate(texts):
-        parts = ignored_parts(text)
-        if featuriser.ignore_stereo:
-            parts = tuple(part for part in parts if part != RELATIVE_STEREO)
-        if parts and flat.errors[i] is None:
+        if (parts := _ignored_parts(featuriser, text)) and flat.errors[i] is None:
             flat.warnings[i] = (*parts, *flat.warnings[i])
     _sort_bonds(featuriser, texts, flat)
     return flat
+
+
+def _ignored_parts(featuriser: Featuriser, text: str) -> tuple[str, ...]:
+    """Return the warnings of `ignored_parts`, without that of stereochemistry which is ignored as asked."""
+    parts = ignored_parts(text)
+    return tuple(part for part in parts if not (featuriser.ignore_stereo and part == RELATIVE_STEREO))
 
 
 def _featurise_reactions(
@@ -558,10 +561,11 @@ def describe_reaction(settings: Featuriser, text: str, first: bool, smiles: bool
     atoms = unite_atoms(sides, reaction.places, mode.endswith("-balanced"))
     bonds, bond_codes = unite_bonds(sides, reaction.places, mode.endswith("-balanced"))
     values = np.zeros(0, np.float32)
-    warnings = [*reaction.warnings, *dict.fromkeys(warning for side in sides for warning in side.warnings)]
+    warnings = [*reaction.warnings, *(() if first else _ignored_parts(settings, text))]
+    warnings += dict.fromkeys(warning for side in sides for warning in side.warnings)
     if settings.descriptors:
         before, after = (compute_descriptors(side.bare) for side in sides)
-        warnings += missing_descriptors(before)
+        warnings += missing_descriptors(before + after)
         with np.errstate(invalid="ignore"):
             values = np.concatenate([before, after - before]).astype(np.float32)
     written = None
@@ -620,6 +624,8 @@ def read_molecule(
         mol = _in_list_order(settings, mol, text)
     if settings.ignore_stereo:
         Chem.RemoveStereochemistry(mol)
+        if not settings.hydrogens:  # some that said the configuration of a double bond are left, as in [H]/N=C/C
+            mol = Chem.RemoveHs(mol)
     if (count := mol.GetNumAtoms()) > settings.max_atoms:
         raise MoleculeError(f"has {count} atoms; the limit is {settings.max_atoms}")
     return mol, finished

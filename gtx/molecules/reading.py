@@ -277,7 +277,7 @@ def skim_smiles(text: str, remove_hydrogens: bool = True) -> tuple[Chem.Mol, boo
     check_graph(_with_atoms(mol))
     if extension:
         mol = _read_extension(text, extension)
-    numbered, hydrogens = ":" in text, writes_hydrogens(text)
+    hydrogens = writes_hydrogens(text)
     try:
         if hydrogens and remove_hydrogens:
             mol = Chem.RemoveHs(mol, _REMOVE)
@@ -285,25 +285,27 @@ def skim_smiles(text: str, remove_hydrogens: bool = True) -> tuple[Chem.Mol, boo
             Chem.SanitizeMol(mol)
     except (RuntimeError, ValueError) as error:
         raise MoleculeError.because("cannot be read", error) from None
-    finished = "@" not in text and not extension
-    edited = hydrogens or extension or "/" in text or "\\" in text
-    if edited or (numbered and not finished):  # numbers on atoms may make a centre
-        clean_stereo(mol)
-        finished = True
-    if numbered:
+    if ":" in text or extension:
         _keep_numbers(mol)
-    return mol, finished
+    if hydrogens or extension or "/" in text or "\\" in text:
+        clean_stereo(mol)
+        return mol, True
+    return mol, "@" not in text
 
 
 NUMBER = "_mapNumber"
 """Property of an atom with its map number, which is taken off it: molecules are the same with and without numbers."""
 
 
-def _keep_numbers(mol: Chem.Mol) -> None:
-    for atom in mol.GetAtoms():
-        if number := atom.GetAtomMapNum():
-            atom.SetIntProp(NUMBER, number)
-            atom.SetAtomMapNum(0)
+def _keep_numbers(mol: Chem.Mol) -> bool:
+    """Take the map numbers off the atoms, before stereochemistry is cleaned: they would make a centre of an atom with
+    two equal neighbours. Return whether there are any.
+    """
+    numbered = [atom for atom in mol.GetAtoms() if atom.GetAtomMapNum()]
+    for atom in numbered:
+        atom.SetIntProp(NUMBER, atom.GetAtomMapNum())
+        atom.SetAtomMapNum(0)
+    return bool(numbered)
 
 
 def map_numbers(mol: Chem.Mol) -> list[int]:
@@ -350,10 +352,10 @@ def read_molblock(text: str, remove_hydrogens: bool = True) -> Chem.Mol:
         mol = Chem.MolFromMolBlock(text, removeHs=remove_hydrogens)
         if mol is None:
             raise MoleculeError(f"cannot be read: {_reason(lambda: _read_by_supplier(text, remove_hydrogens))}")
-        if mol.GetStereoGroups():
-            mol = _without_relative_stereo(mol)
+        groups = len(mol.GetStereoGroups())
+        mol = _without_relative_stereo(mol) if groups else mol
+        if _keep_numbers(mol) or groups:
             clean_stereo(mol)
-        _keep_numbers(mol)
     return _with_atoms(mol)
 
 
@@ -429,9 +431,9 @@ _BLOCK_PARTS = {
 
 def split_extension(text: str) -> tuple[str, str]:
     """Split a CXSMILES into its SMILES and its extension, such as `|o1:1|`; empty if the text has none."""
-    smiles, *rest = text.split(None, 1) if "|" in text else [text]
-    if rest and (match := EXTENSION.fullmatch(rest[0].rstrip())):
-        return smiles, match[0]
+    smiles, bar, extension = text.rstrip().removesuffix("|").rpartition("|")
+    if bar and smiles[-1:].isspace() and text.rstrip().endswith("|"):
+        return smiles.rstrip(), f"|{extension}|"
     return text, ""
 
 

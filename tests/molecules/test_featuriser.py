@@ -277,6 +277,7 @@ def test_stereo_can_be_left_unread(fast: str, monkeypatch) -> None:
     monkeypatch.setenv("GTX_FAST", fast)
     flat = Featuriser(ignore_stereo=True)
     pairs = [(ALANINE, ALANINE.replace("@", "@@")), ("F/C=C/F", "F/C=C\\F"), ("C[C@@H]1C[C@H]1[2H]", "CC1CC1[2H]")]
+    pairs.append(("N=CC", "[H]/N=C/C"))
     for one, other in pairs:
         found, others = (featurise_texts(flat, [text, "CCO"]) for text in (one, other))
         for name, values in found._asdict().items():

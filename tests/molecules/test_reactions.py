@@ -13,6 +13,7 @@ from gtx.molecules import Featuriser, draw_molecule, morgan_counts, murcko_scaff
 from gtx.molecules.graphs import ATOM_FEATURE_VALUES, ATOM_INDEX, BOND_INDEX, atom_code, bond_code, quietly
 from gtx.molecules.perception import featurise_texts
 from gtx.molecules.reactions import MODES, list_molecules, read_reaction
+from gtx.molecules.reading import RELATIVE_STEREO
 
 ESTER = "[CH3:1][C:2](=[O:3])[OH:4].[CH3:5][CH2:6][OH:7]>>[CH3:1][C:2](=[O:3])[O:7][CH2:6][CH3:5].[OH2:4]"
 ABSTRACTION = (
@@ -141,6 +142,19 @@ def test_bad_reaction_is_an_error_with_its_reason(text: str) -> None:
     assert ERRORS[text] in (found.errors[1] or "")
 
 
+@pytest.mark.parametrize("arrow", [">>", " >> "])
+def test_an_extension_is_that_of_the_reaction_and_told(arrow: str) -> None:
+    """Not of its products, where the same numbers would name other atoms."""
+    found = PLAIN(f"[CH3:1].[CH3:2]{arrow}[CH3:1][CH3:2] |^1:0,1|")
+    assert found.warnings == ("the extension |^1:0,1| of the reaction is ignored",)
+
+
+def test_what_the_products_lack_is_told() -> None:
+    text = "[CH3:1][Br:2]>>[CH3:1][Se]C.[Br-:2]"
+    values = Featuriser(reaction="reactants-products")(text)
+    assert np.isnan(values.descriptors).any() and any("PEOE_VSA" in warning for warning in values.warnings)
+
+
 def test_agents_are_told_or_read() -> None:
     text = ESTER.replace(">>", ">OS(=O)(=O)O.[Na+]>")
     left_out = PLAIN(text)
@@ -154,13 +168,14 @@ def test_agents_are_told_or_read() -> None:
 
 def test_molecule_beside_a_reaction_is_a_component() -> None:
     pairs = Featuriser(reaction="reactants-products", components=("reaction", "solvent"))
-    found = featurise_texts(pairs, [(ESTER, "OCC"), ("OCC", ESTER), (ESTER, "C(")])
+    found = featurise_texts(pairs, [(ESTER, "OCC"), ("OCC", ESTER), (ESTER, "C("), (ESTER, "C[C@H](O)CC |o1:1|")])
     assert found.component_sizes is not None
-    assert found.component_sizes.tolist() == [[7, 3]]
+    assert found.component_sizes.tolist() == [[7, 3], [7, 5]]
+    assert found.warnings[0] == () and RELATIVE_STEREO in found.warnings[3][0]
     assert ">CCO>" in (found.smiles[0] or "")
     assert 'reaction "OCC": is no reaction' in (found.errors[1] or "")
     assert 'solvent "C(": cannot be read' in (found.errors[2] or "")
-    atoms = found.atoms[7:]
+    atoms = found.atoms[7:10]
     assert (atoms[:, :10] == atoms[:, 10:]).all()
 
 

@@ -64,6 +64,16 @@ def test_outer_blanks_map_numbers_and_written_hydrogens() -> None:
     assert read_smiles("[2H]C").GetNumAtoms() == read_smiles("[H][H]").GetNumAtoms() == 2
 
 
+@pytest.mark.parametrize("fast", ["0", "1"])
+@pytest.mark.parametrize("text", ["[CH3:1][C@H](C)O", "CC(C)O |atomProp:0.molAtomMapNumber.7|"])
+def test_numbers_make_no_other_molecule(text: str, fast: str, monkeypatch) -> None:
+    """Nor a centre of an atom with two methyl groups, of which one has a number."""
+    monkeypatch.setenv("GTX_FAST", fast)
+    block = Chem.MolToV3KMolBlock(Chem.MolFromSmiles(text))
+    read = [Featuriser(descriptors=False)(each) for each in (text, block)]
+    assert [molecule.smiles for molecule in read] == ["CC(C)O"] * 2
+
+
 def test_mangled_text_never_raises_anything_else(shared_data: Path, capfd) -> None:
     generator, good, bad = random.Random(0), 0, 0
     texts = column(shared_data / "scaffold" / "bbbp.csv")
