@@ -76,12 +76,6 @@ larger."""
 LIMIT = f"a target lies between -{LARGEST:g} and {LARGEST:g}; leave the cell empty where there is no value"
 
 
-def too_large(y: np.ndarray) -> tuple[int, int] | None:
-    """Return the row and the column of the first target of `[n, T]` beyond the limit; None if there is none."""
-    rows, columns = np.nonzero(np.abs(y) > LARGEST)
-    return (int(rows[0]), int(columns[0])) if len(rows) else None
-
-
 # --- Weights of rows in the loss, read from a column.
 
 

@@ -19,7 +19,7 @@ from gtx.molecules.perception import Text
 from gtx.molecules.reading import molecule_text
 from gtx.prediction.inputs import as_frame, as_texts, first_cells, is_gap
 from gtx.tasks import NumericTask
-from gtx.tasks.columns import check_count, in_order, label, parse_bound
+from gtx.tasks.columns import NO_NUMBER, check_count, in_order, label
 
 
 def as_smiles(X: Any, coordinates: bool = False, features: FeatureColumns = NO_FEATURES) -> list[Text]:
@@ -114,7 +114,8 @@ def read_numbers(y: np.ndarray, task: NumericTask) -> tuple[np.ndarray, np.ndarr
         where = f"row {row}" + (f", column {t}" if y.ndim > 1 else "")
         value = printable(repr(y[tuple(index)]))
         cell = cells[t][row]
-        advice = comma_advice([cell]) if parse_bound(cell) is None else f": it {task.columns.complaint(t, cell)}"
+        complaint = task.columns.complaint(t, cell)
+        advice = comma_advice([cell]) if complaint == NO_NUMBER else f": it {complaint}"
         place = f"y must be numbers: {where}, counted from 0, holds {value}{advice}"
         raise InputError(f"{place}; for classes there is MoleculeClassifier")
     return numbers, task.columns.bounds_in(cells)

@@ -153,19 +153,22 @@ class CrossEntropy(NumericObjective):
     def fit(self, train: MoleculeStore) -> dict[str, Any]:
         super().fit(train)
         binary, labels = self.task.binary, [self.task.columns.labels(t) for t in range(len(self.targets))]
-        pairs = zip(self.level.targets(train).T, labels, strict=True)
-        counts = [torch.bincount(y[~y.isnan()].long(), minlength=len(names)) for y, names in pairs]
+        targets, weights, counts = self.level.targets(train), self.level.weights(train), []
+        weights = targets.new_ones(len(targets)) if weights is None else weights
+        for y, names in zip(targets.T, labels, strict=True):
+            known = ~y.isnan()
+            counts.append(torch.bincount(y[known].long(), weights[known], minlength=len(names)))
         lacking = [t for t, count in enumerate(counts) if (count > 0).sum() < 2]
         if lacking and (not binary or len(lacking) == len(counts)):  # of several pairs of classes some may be so rare
-            (only,) = counts[lacking[0]].nonzero().flatten().tolist()
-            where = f"target {self.targets[lacking[0]]!r} has only the class {labels[lacking[0]][only]!r}"
+            only = labels[lacking[0]][int(counts[lacking[0]].argmax())]
+            where = f"target {self.targets[lacking[0]]!r} has only the class {only!r}"
             raise InputError(f"{where} among the training molecules; {self.task.name} needs two")
         if self.task.class_weights != "balanced" or self.task.weights is not None:
             return {}
         if binary:
-            odds = [(zeros.double() / ones.clamp(min=1)).clamp(min=1e-3) for zeros, ones in counts]
+            odds = [(zeros / (ones if ones else 1)).clamp(min=1e-3) for zeros, ones in counts]
             return {"weights": tuple((1.0, float(each)) for each in odds)}
-        return {"weights": tuple(tuple((n.sum() / (len(n) * n.clamp(min=1))).tolist()) for n in counts)}
+        return {"weights": tuple(tuple((n.sum() / (len(n) * n.where(n > 0, 1.0))).tolist()) for n in counts)}
 
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
         weights: list[Any] = [None] * len(self.targets)

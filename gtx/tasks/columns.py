@@ -29,9 +29,8 @@ from gtx.data.cells import (
     parse_list,
     parse_number,
     split_list,
-    too_large,
 )
-from gtx.data.rows import InputFile, Row, RowLog, find_column, find_columns, format_row_message, named, plural
+from gtx.data.rows import InputFile, Row, RowLog, find_column, find_columns, named, plural
 from gtx.molecules.graphs import ATOM_INDEX, BOND_INDEX, name_code
 
 # --- Levels: molecules, atoms or bonds, and where a store and a batch keep the values of each.
@@ -184,12 +183,12 @@ def parse_relation(cell: str) -> str | None:
 def join_relation(cell: str, relation: str) -> str:
     """Write a value and its relation as one cell; what does not fit together is no number then."""
     sign = parse_relation(relation)
-    if not cell.strip() or sign == "":
+    if sign == "" or cell.strip().lower() in BLANKS:
         return cell
-    bound, own = parse_bound(cell), parse_bound(f"{sign}0") if sign else None
-    if bound and own and bound[0] == own[0]:
-        return cell
-    return f"{relation.strip() if sign is None else sign}{cell.strip()}"
+    if sign is None:
+        return f"{relation.strip()} {cell.strip()}"  # the space keeps "-" and "5" from being the number -5
+    bound = parse_bound(cell)
+    return cell if bound and bound[0] == SIGNS[sign] else f"{sign}{cell.strip()}"
 
 
 class RelationColumns:
@@ -250,7 +249,7 @@ def label(cell: str) -> str | None:
 def normal_label(text: str) -> str:
     """Normalise a label: without white space around it; a number in its shortest form."""
     number = parse_number(text)
-    return f"{number:.15g}" if np.isfinite(number) else text.strip()
+    return f"{number + 0.0:.15g}" if np.isfinite(number) else text.strip()  # -0 is 0
 
 
 def same_label(label: str) -> str:
@@ -429,8 +428,9 @@ class Columns:
     # what a kind of column defines
 
     def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
-        """Parse the cells of a target, float64 `[n]`: NaN for blanks, infinity for any other text without a value."""
+        """Parse the cells of a target, float64 `[n]`: NaN for blanks, infinity for what is no value."""
         numbers = np.array([parse_number(cell) for cell in cells], np.float64)
+        numbers[np.abs(numbers) > LARGEST] = np.inf
         if self.censored:
             numbers[[i for i in np.flatnonzero(np.isinf(numbers)).tolist() if parse_bound(cells[i])]] = np.nan
         return numbers
@@ -447,6 +447,8 @@ class Columns:
         """Describe the error of a cell that is not a value of a target."""
         if self.censored is False and parse_bound(cell):
             return "is a bound, not a number; --censored learns from bounds too"
+        if np.isfinite(parse_number(cell)):
+            return f"is too large: {LIMIT}"
         if self.relation_column is not None:
             relation = f"the relation of column {self.relation_column!r} before it: {RELATION_WORDS}"
             return f"{NO_NUMBER}; expected a number, and {relation}"
@@ -458,7 +460,7 @@ class Columns:
             return f"no list of {self.nouns[1]}"
         if self.censored is not None and parse_bound(cell):
             return "a bound in place of a number"
-        return "no number"
+        return f"a number beyond {LARGEST:g}" if np.isfinite(parse_number(cell)) else "no number"
 
     def check_rows(self, y: np.ndarray) -> np.ndarray:
         """Check the values of each row `[n, T]` together, NaN for blanks; infinity where they do not fit."""
@@ -508,6 +510,8 @@ class Columns:
                 for cell in (cell for cell, value in zip(cells, values, strict=True) if np.isinf(value)):
                     if (complaint := self.complaint(t, cell)) != NO_NUMBER:
                         raise InputError(f"target column {name!r} holds no value: '{printable(cell)}' {complaint}")
+                if self.censored and any(map(parse_bound, cells)):
+                    raise InputError(f"target column {name!r} holds bounds alone; exact values were expected too")
                 raise InputError(no_numbers(cells, name))
         return {}
 
@@ -548,7 +552,7 @@ class Columns:
         """Read the targets of all rows; a wrong cell is an error of its row, which has no values then.
 
         Raises:
-            InputError: there is no such column, or a value is too large.
+            InputError: there is no such column.
         """
         places = [find_column(columns, name) for name in self.targets]
         if self.relation_column is not None:
@@ -571,9 +575,6 @@ class Columns:
                     words = f"left out as blank: of {self.level.name}s only exact values are learned"
                     row_log.warn(rows[i].number, self.targets[t], cell, f"{plural(number, 'bound')} {words}")
             return cells
-        if place := too_large(y):
-            row, name, cell = rows[place[0]], self.targets[place[1]], self.cells(place[1], rows, columns)[place[0]]
-            raise InputError(format_row_message(row.number, name, cell, f"is too large: {LIMIT}"))
         joined = self.check_rows(y)
         for i in np.flatnonzero(np.isinf(joined).any(1)).tolist():
             row_log.error(rows[i].number, None, None, self.row_complaint(y[i]), category=BAD_TARGET)

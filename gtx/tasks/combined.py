@@ -423,7 +423,7 @@ class TaskList(Task, MoleculeAtomBondOptions):
 
     Args:
         tasks: a `Regression` of molecules, a task of atoms and a task of bonds, or two of them.
-        density: mean weight per molecule of each task in the training rows.
+        density: mean weight per molecule of each task in the training rows; used only in training, and not stored.
 
     Raises:
         InputError: there are other tasks, fewer than two tasks, or two tasks of the same level; a target is named
@@ -503,7 +503,7 @@ class TaskList(Task, MoleculeAtomBondOptions):
 
     def to_dict(self) -> dict[str, Any]:
         tasks = [task.to_dict() for task in self.tasks]
-        return {"name": self.name, "targets": list(self.targets), "density": list(self.density), "tasks": tasks}
+        return {"name": self.name, "targets": list(self.targets), "tasks": tasks}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Self:
@@ -513,4 +513,4 @@ class TaskList(Task, MoleculeAtomBondOptions):
         joint = cls(tasks=tasks)
         if record.get("targets") != list(joint.targets):
             raise InputError(f"task.targets: expected those of its tasks, {list(joint.targets)}")
-        return replace(joint, density=tuple(record.get("density", ())))
+        return joint

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from gtx.base.errors import InputError
 from gtx.data import MoleculeStore
-from gtx.data.cells import LARGEST
 from gtx.settings.tasks import FractionOptions
 from gtx.tasks.columns import Columns
 from gtx.tasks.metrics import Metric, has_values, mean_absolute_error, root_mean_squared_error
@@ -45,7 +44,7 @@ class FractionColumns(Columns):
 
     def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
         numbers = super().values(target, cells)
-        return np.where((numbers < 0) | (numbers > LARGEST), np.inf, numbers)
+        return np.where(numbers < 0, np.inf, numbers)
 
     def complaint(self, target: int, cell: str) -> str:
         return "is not a number of 0 or more, nor blank"

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from gtx.base.errors import InputError, did_you_mean, printable
 from gtx.base.schema import check, mapping_of, number
 from gtx.data import MoleculeStore
-from gtx.data.cells import LARGEST, list_text
+from gtx.data.cells import list_text
 from gtx.data.rows import Row, find_columns
 from gtx.settings.tasks import WeightOptions
 from gtx.tasks.columns import LEVELS, Columns, RelationColumns, lists_of
@@ -354,11 +354,9 @@ class TableScores:
                 self.y.append(self._items(row, lists, len(mean)))
             self.prediction += list(answers.mean)
             return
-        large = np.abs(cells.y) > LARGEST
-        joined = self.columns.check_rows(np.where(large, np.nan, cells.y))
-        for i, t in np.argwhere(large | (np.isinf(joined) & ~np.isnan(cells.y))).tolist():
-            reason = f"a number beyond {LARGEST:g}" if large[i, t] else self.columns.joint_words
-            self._leave_out(t, rows[i], rows[i].cells[self.position[t]], reason)
+        joined = self.columns.check_rows(cells.y)
+        for i, t in np.argwhere(np.isinf(joined) & ~np.isnan(cells.y)).tolist():
+            self._leave_out(t, rows[i], rows[i].cells[self.position[t]], self.columns.joint_words)
         self.y.append(np.where(np.isinf(joined), np.nan, joined))
         if cells.bounds is not None:
             self.bounds.append(cells.bounds)

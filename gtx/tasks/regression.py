@@ -16,7 +16,7 @@ from torch_geometric.utils import softmax
 from gtx.base.errors import InputError, did_you_mean
 from gtx.base.schema import Number, check, entries, list_of, number
 from gtx.data import FeatureColumns, MoleculeStore
-from gtx.data.cells import LIMIT, too_large
+from gtx.data.cells import LARGEST, LIMIT
 from gtx.data.feature_columns import NO_FEATURES
 from gtx.molecules.graphs import ATOM_FEATURE_VALUES, ATOM_INDEX, name_code
 from gtx.settings import learned
@@ -107,16 +107,18 @@ class TargetScaler:
                 reference, y = fits, y - composition @ fits
         mean = y.nanmean(0)
         sd = (y - mean).square().nanmean(0).sqrt()
-        rounding = 1e-12 if reference is None else 1e-7  # of the mean, and of a fit: what does not vary has no more
+        fitted = torch.zeros(targets, dtype=torch.bool) if reference is None else reference.any(0)
+        rounding = torch.where(fitted, 1e-7, 1e-12)  # of a fit, and of the mean: what does not vary has no more
         varies = sd > rounding * size
         return cls(mean, torch.where(varies, sd, 0.0), reference)
 
     def take_over(self, other: TargetScaler, shared: Sequence[int]) -> TargetScaler:
         """Return a scaler with the scales of another for the targets that both have, by their index there, -1 for
-        none.
+        none, and that vary there.
         """
         number = torch.tensor(shared)
-        there, at = number >= 0, number.clamp(min=0)
+        at = number.clamp(min=0)
+        there = (number >= 0) & (other.sd[at] > 0)
 
         def merged(own: Tensor, theirs: Tensor) -> Tensor:
             return torch.where(there, theirs[..., at], own)
@@ -406,9 +408,9 @@ class NumberObjective(NumericObjective):
 
 def refuse_too_large(targets: Sequence[str], y: Tensor, part: str) -> None:
     """Raise an `InputError` if a target of molecules is too large to be learned."""
-    if position := too_large(y.cpu().numpy()):
-        molecule, name = f"{part} molecule {position[0]}, counted from 0", targets[position[1]]
-        raise InputError(f"target {name!r} of {molecule}, is {y[position]:g}, which is too large: {LIMIT}")
+    for i, t in (y.abs() > LARGEST).nonzero()[:1].tolist():
+        molecule = f"{part} molecule {i}, counted from 0"
+        raise InputError(f"target {targets[t]!r} of {molecule}, is {y[i, t]:g}, which is too large: {LIMIT}")
 
 
 # --- Answers.

@@ -95,6 +95,8 @@ def test_bounds_in_y_are_learned(table: pd.DataFrame) -> None:
     reason = r"row 0, counted from 0, holds '>.*': it is a bound, not a number; .*censored"
     with pytest.raises(ValueError, match=reason):
         gtx.MoleculeRegressor(**KERNEL).fit(table.smiles, y)
+    with pytest.raises(ValueError, match="row 0, counted from 0, holds '1e31': it is too large: a target lies between"):
+        gtx.MoleculeRegressor(**KERNEL).fit(table.smiles, ["1e31", *y[1:]])
     with pytest.raises(ValueError, match="relation_column: y has no other column"):
         gtx.MoleculeRegressor(**KERNEL, task_options={"relation_column": "r"}).fit(table.smiles, y)
 

@@ -245,6 +245,8 @@ def test_scales_are_kept_by_name() -> None:
     whole = Regression(("a", "b"), scaler=scaler(7, 8)).take_over(known).scaler
     assert whole.reference.equal(known.scaler.reference) and whole.mean.equal(known.scaler.mean)
     assert Regression(("c",), scaler=scaler(7)).take_over(known).scaler.mean.tolist() == [7]
+    constant = Regression(("a",), scaler=scaler(-1))  # whose scale of 0 would leave nothing to learn
+    assert Regression(("a",), scaler=scaler(7)).take_over(constant).scaler.sd.tolist() == [8]
 
 
 def test_outputs_are_known_by_name_in_every_block() -> None:

@@ -1,6 +1,7 @@
 """Cells to targets: blanks and mistakes told apart, classes by their labels, and no label is ever dropped."""
 
 import re
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -46,13 +47,13 @@ def test_numbers_with_blanks_and_bad_cells():
 
 
 @pytest.mark.parametrize("cell", ["-1e200", "9.96920996838687e+36"])
-def test_a_number_that_would_spoil_the_others_is_refused(cell):
+def test_a_number_that_would_spoil_the_others_is_an_error_of_its_row(cell):
     task, rows = Regression(["y", "z"]), rows_of(("1", "1e30"), ("2", "-1e30"), ("3", cell))
-    assert np.isfinite(task.columns.parse(rows[:2], COLUMNS, RowLog()).y).all()
+    row_log = RowLog()
+    y = task.columns.parse(rows, COLUMNS, row_log).y
+    assert np.isfinite(y[:2]).all() and np.isnan(y[2]).all() and list(row_log.errors) == [3]
     message = f'row 3, column "z", value "{cell}": is too large: a target lies between -1e+30 and 1e+30; leave'
-    with pytest.raises(InputError) as error:
-        task.columns.parse(rows, COLUMNS, RowLog())
-    assert str(error.value).startswith(message)
+    assert row_log.errors[3].startswith(message)
     scores = task.answers.scores(COLUMNS)  # what is only scored is never refused
     scores.add(rows, SimpleNamespace(mean=np.ones((3, 2))))
     found = scores.metrics()["per_target"]["z"]
@@ -70,6 +71,8 @@ def test_a_number_that_would_spoil_the_others_is_refused(cell):
         ),
         ([("", "1"), ("NaN", "2")], InferredTask, "'y' is blank in all of the 2 rows"),
         ([("inf", "1"), ("inf", "2")], Regression, "'y' holds text, e.g. 'inf'"),
+        ([("1e31", "1"), ("", "2")], Regression, "'y' holds no value: '1e31' is too large"),
+        ([(">1", "1"), ("<2", "2")], partial(Regression, censored=True), "'y' holds bounds alone; exact values were"),
         (
             [("1", "0"), ("1", "1"), ("", "1")],
             InferredTask,
@@ -103,6 +106,7 @@ def test_hopeless_targets_are_refused(cells, task, message):
     ("labels", "classes"),
     [
         (("0", "1.0", "", "1"), ("0", "1")),
+        (("-0.0", "1", "0"), ("0", "1")),
         (("inactive", "active", " active"), ("inactive", "active")),
         (("10", "9"), ("9", "10")),
         (("True", "False", "TRUE"), ("False", "TRUE")),
@@ -126,7 +130,7 @@ def test_two_labels_of_any_kind_are_two_classes(labels, classes):
     assert task.columns.labels(0) == classes
     y = task.columns.parse(rows_of(*column(*labels)), COLUMNS, RowLog()).y[:, 0]
     known = [label.strip() for label in labels if label]
-    place = {name: i for i, name in enumerate(classes)} | {"1.0": 1, "True": 1, "TRUE": 1}
+    place = {name: i for i, name in enumerate(classes)} | {"-0.0": 0, "1.0": 1, "True": 1, "TRUE": 1}
     assert y[~np.isnan(y)].tolist() == [place[label] for label in known]
 
 

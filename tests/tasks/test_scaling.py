@@ -80,6 +80,8 @@ def test_targets_that_composition_does_not_explain_keep_what_they_are() -> None:
     assert scaler.extensive == [0, 2] and scaler.reference[:, 1].eq(0).all() and scaler.sd[1] == noise.std(correction=0)
     for t in (0, 2):
         assert scaler.reference[6, t] == pytest.approx(170, rel=0.1) and scaler.sd[t] < 2
+    scaler = TargetScaler.fit(torch.cat([energy, 1e9 + noise], 1), counts, least=0.95)
+    assert scaler.extensive == [0] and scaler.sd[1].item() == pytest.approx(noise.std(correction=0).item(), rel=1e-5)
     plain = TargetScaler.fit(noise, counts, least=0.95)
     assert plain.reference is None and plain.extensive == []
     # as many elements as molecules explain anything

@@ -133,12 +133,14 @@ def test_what_relations_cannot_be_read_is_refused(name, targets, column, message
 
 
 def test_a_relation_that_is_none_is_an_error_of_its_row(tmp_path) -> None:
-    rows = [["C" * n, "=", n] for n in range(1, 8)]
+    rows = [["C" * n, "=", n] for n in range(1, 12)]
     rows[2][1:], rows[4][1:], rows[5][1:] = ["about", 3], ["<", ">5"], [">", ">6"]
+    rows[7][1:], rows[8][1:], rows[9][1:], rows[10][1:] = ["-", 8], ["1", 9], [">", "NA"], ["about", ""]
     file = write(tmp_path / "t.csv", rows, ["smiles", "r", "y"])
     data = load_training_table(DataSettings(str(file), task=InferredTask("y", relation_column="r"), workers=0))
     errors = data.files[0].row_log.errors
-    assert list(errors) == [3, 5] and 'value "about3"' in errors[3] and "=, ~, >, >=, <, <= or blank" in errors[5]
+    assert list(errors) == [3, 5, 8, 9] and "=, ~, >, >=, <, <= or blank" in errors[5]
+    assert 'value "about 3"' in errors[3] and 'value "- 8"' in errors[8] and 'value "1 9"' in errors[9]
     assert data.store.bounds[3, 0] == 6
 
 
