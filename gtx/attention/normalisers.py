@@ -13,7 +13,7 @@ from torch_geometric.nn.inits import glorot
 from torch_geometric.utils import scatter, softmax
 
 from gtx.attention.scores import require
-from gtx.graph import CompleteGraph
+from gtx.graph import BipartiteGraph, CompleteGraph
 
 # --- The edges of a graph grouped by the receiver they go into: what a normaliser works on, in either layout.
 
@@ -345,7 +345,9 @@ class HeadGate(nn.Module):
     def forward(self, target: Tensor, source: Tensor, edge_index: Tensor | CompleteGraph) -> Tensor:
         projected = self.lin_max(source)
         if (
-            source is target and isinstance(edge_index, CompleteGraph) and edge_index.mask is None
+            isinstance(edge_index, CompleteGraph)
+            and not isinstance(edge_index, BipartiteGraph)
+            and edge_index.mask is None
         ):  # all receivers of a graph see the same
             graph, count = edge_index.batch, edge_index.num_graphs
             largest, mean = scatter(projected, graph, 0, count, "max"), scatter(source, graph, 0, count, "mean")

@@ -25,7 +25,7 @@ class Score(nn.Module):
     * `state` and `weigh`, with `forward(q, k, e) = weigh(state(q, k, e))` and `state_channels`: a vector behind the
       score, from which an edge state can be updated. For other scores the state is the score itself.
 
-    A subclass that overrides `forward` inherits no matrix form of its base class.
+    A subclass that overrides `forward`, `state` or `weigh` inherits no matrix form of its base class.
 
     Args:
         heads: number H of heads for which the score has weights; None for any number.
@@ -58,8 +58,9 @@ class Score(nn.Module):
             for name in ("forward", "prepare", "pairs", "state", "weigh")
         }
         last = cls.__mro__.index(Score)  # methods of this class are of no equation
-        cls.bilinear = order["prepare"] <= order["forward"] and order["prepare"] < last
-        cls.matrix_form = cls.bilinear or order["pairs"] <= order["forward"] < last
+        equation = min(order["forward"], order["state"], order["weigh"])
+        cls.bilinear = order["prepare"] <= equation and order["prepare"] < last
+        cls.matrix_form = cls.bilinear or order["pairs"] <= equation < last
         if order["forward"] < min(order["state"], order["weigh"]) < last:
             raise TypeError(
                 f"{cls.__name__} overrides forward, but inherits state and weigh, which attention calls: expected a "

@@ -88,8 +88,9 @@ class BondFeatures(Encoding):
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
         shape = (data.edge_index.shape[1], len(self.sizes))
-        if data.edge_attr.shape != shape:
-            raise ValueError(f"expected edge_attr {list(shape)}, got {list(data.edge_attr.shape)}")
+        if data.edge_attr is None or data.edge_attr.shape != shape:
+            came = None if data.edge_attr is None else list(data.edge_attr.shape)
+            raise ValueError(f"expected edge_attr {list(shape)}, got {came}")
         marked = data.edge_index.new_zeros(graph.num_pairs, shape[1], dtype=torch.long)
         marked[graph.pair_of(data.edge_index)] = data.edge_attr.long() + 1
         return None, marked

@@ -268,8 +268,8 @@ class ShortestPathBonds(Encoding):
     encoding yields pair values `[num_pairs, L * T]`, position-major.
 
     Raises:
-        ValueError: a size, length or distance below 1; in `forward`, on a CPU, a bond type that is not there
-            or an edge that is not within a molecule.
+        ValueError: a size, length or distance below 1; in `forward`, no bond types, and on a CPU a bond type that is
+            not there or an edge that is not within a molecule.
     """
 
     fixed = True
@@ -288,6 +288,9 @@ class ShortestPathBonds(Encoding):
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
+        if data.edge_attr is None or data.edge_attr.dim() != 2:
+            came = None if data.edge_attr is None else list(data.edge_attr.shape)
+            raise ValueError(f"expected bond types in the first column of edge_attr [E, F], got {came}")
         distance = self.distance(data, graph)[1].squeeze(1)
         counts = torch.zeros(graph.num_pairs, self.length, self.bond_size, device=distance.device)
         way = self._average if compiled(data.edge_index, graph) else self._sum

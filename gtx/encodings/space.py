@@ -444,8 +444,8 @@ class NeighbourDistancesAndAngles(Encoding):
         directions = self.directions(data, graph)
         with torch.autocast(directions.device.type, enabled=False):  # small differences of geometry need their digits
             _, radial = self.distance(data, graph)
-            types = (1 + self.types)[data.x[graph.pair_index[0], 0]]
-            moments = _sums(directions, types * self.filter(radial), graph)
+            types, dtype = (1 + self.types)[data.x[graph.pair_index[0], 0]], self.types.dtype
+            moments = _sums(directions.to(dtype), types * self.filter(radial.to(dtype)), graph)
             first, *higher = (moments[:, degree] for degree in HARMONICS)
             products = [
                 ((moment @ left) * (moment @ right)).sum(1)
@@ -518,5 +518,6 @@ class NeighbourAtomTypes(Encoding):
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
         with torch.autocast(graph.ptr.device.type, enabled=False):
             radial = self.distance(data, graph)[1][:, :-1]  # without the channel that is 1 at any distance
-            messages = self.types(data.x[:, 0])[graph.pair_index[0]] * self.filter(radial)
+            types = self.types(data.x[:, 0])[graph.pair_index[0]]
+            messages = types * self.filter(radial.to(types.dtype))
             return sum_over_others(messages, graph), None

@@ -59,14 +59,13 @@ class CompleteGraph:
         """Build the graph from offsets.
 
         Args:
-            ptr: offsets of the graphs, int64 `[B + 1]`, ascending from 0.
+            ptr: offsets of the graphs, integers `[B + 1]`, ascending from 0.
             max_buckets: largest number of buckets; with 1, every graph is padded to the size of the largest graph.
             pack: whether the indices of the buckets are computed at once, as code under `torch.compile` needs, or at
                 first use.
         """
+        ptr = _check_ptr(ptr)
         sizes = ptr.diff()
-        if ptr.dim() != 1 or len(ptr) == 0 or int(ptr[0]) != 0 or bool((sizes < 0).any()):
-            raise ValueError(f"expected ptr [B + 1] that starts at 0 and never descends, got {ptr.tolist()[:8]}...")
         pair_ptr = torch.cat([ptr[:1], sizes.square().cumsum(0)])
         graph = cls(ptr, torch.repeat_interleave(sizes), pair_ptr, int(pair_ptr[-1]), max_buckets=max_buckets)
         if pack:
@@ -78,27 +77,29 @@ class CompleteGraph:
         """Build the graph from a batch vector.
 
         Args:
-            batch: graph of each node, int64 `[N]`, sorted.
+            batch: graph of each node, integers `[N]`, sorted, from 0.
             num_graphs: number B of graphs, needed if the last graphs have no nodes; default `batch.max() + 1`.
             max_buckets: as in `from_ptr`.
             pack: as in `from_ptr`.
 
         Raises:
             TypeError: `batch` is not a tensor (but for example a `torch_geometric.data.Batch`).
-            ValueError: `batch` is not a vector of integers, or not sorted.
+            ValueError: `batch` is not a vector of integers, not sorted, or has numbers that are of no graph.
         """
         if not isinstance(batch, Tensor):
             raise TypeError(f"expected a batch vector [N], such as batch.batch of a Batch, got {type(batch).__name__}")
         if batch.dim() != 1 or batch.dtype not in (torch.long, torch.int):
             raise ValueError(f"expected a batch vector of integers [N], got {batch.dtype} {list(batch.shape)}")
-        step = batch.diff()
-        if bool((step < 0).any()):
-            at = int((step < 0).nonzero()[0]) + 1
+        below = batch.diff(prepend=batch.new_zeros(1)) < 0
+        if bool(below.any()):
+            at = int(below.nonzero()[0])
             raise ValueError(
-                f"expected a sorted batch vector, but node {at} is of graph {int(batch[at])} "
-                f"after a node of graph {int(batch[at - 1])}"
+                f"expected a sorted batch vector from 0 on, but node {at} is of graph {int(batch[at])}"
+                + (f" after a node of graph {int(batch[at - 1])}" if at else "")
             )
         counts = torch.bincount(batch, minlength=num_graphs or 0)
+        if num_graphs is not None and len(counts) > num_graphs:
+            raise ValueError(f"expected nodes of {num_graphs} graphs, but the last is of graph {len(counts) - 1}")
         return cls.from_ptr(offsets(counts), max_buckets, pack)
 
     @property
@@ -187,6 +188,7 @@ class CompleteGraph:
             return self
         if mask.dtype != torch.bool or mask.shape != (self.num_pairs,):
             raise ValueError(f"expected a mask bool [{self.num_pairs}], got {mask.dtype} {list(mask.shape)}")
+        mask = mask.contiguous()  # kernels read it where it lies
         return replace(self, mask=mask if self.mask is None else mask & self.mask)
 
     def pair_of(self, edge_index: Tensor) -> Tensor:
@@ -224,8 +226,9 @@ class CompleteGraph:
     def grown(self, count: int | Tensor) -> Self:
         """Add `count` nodes to each graph, or `count[b]` to graph b, after the existing nodes; all pairs are edges."""
         if isinstance(count, Tensor):
-            return type(self).from_ptr(self.ptr + offsets(count))
-        return type(self).from_ptr(self.ptr + count * torch.arange(self.num_graphs + 1, device=self.ptr.device))
+            return type(self).from_ptr(self.ptr + offsets(count), self.max_buckets)
+        nodes = count * torch.arange(self.num_graphs + 1, device=self.ptr.device)
+        return type(self).from_ptr(self.ptr + nodes, self.max_buckets)
 
     def to(self, device: torch.device | str) -> Self:
         """Move the indices of the graph to `device`."""
@@ -241,14 +244,25 @@ class CompleteGraph:
         return f"CompleteGraph(num_graphs={self.num_graphs}, num_nodes={self.num_nodes}, {edges})"
 
 
+def _check_ptr(ptr: Tensor) -> Tensor:
+    """Return offsets as int64 in one piece, as compiled loops read them, or refuse what are none."""
+    if ptr.dim() != 1 or len(ptr) == 0 or ptr.dtype not in (torch.long, torch.int):
+        raise ValueError(f"expected ptr of integers [B + 1], got {ptr.dtype} {list(ptr.shape)}")
+    if int(ptr[0]) != 0 or bool((ptr.diff() < 0).any()):
+        raise ValueError(f"expected ptr [B + 1] that starts at 0 and never descends, got {ptr.tolist()[:8]}...")
+    return ptr.long().contiguous()
+
+
 def _flatten(graph: CompleteGraph) -> tuple[list[Any], tuple[Any, ...]]:
     nodes, _, pairs, shapes = graph.packed
-    return [graph.ptr, graph.batch, graph.pair_ptr, graph.mask, nodes, pairs], (graph.num_pairs, shapes)
+    sizes = (graph.num_pairs, graph.max_buckets, shapes)
+    return [graph.ptr, graph.batch, graph.pair_ptr, graph.mask, nodes, pairs], sizes
 
 
 def _unflatten(children: Iterable[Any], context: tuple[Any, ...]) -> CompleteGraph:
-    (ptr, batch, pair_ptr, mask, nodes, pairs), (num_pairs, shapes) = children, context
-    return CompleteGraph(ptr, batch, pair_ptr, num_pairs, mask, shared={"packed": Buckets(nodes, nodes, pairs, shapes)})
+    (ptr, batch, pair_ptr, mask, nodes, pairs), (num_pairs, max_buckets, shapes) = children, context
+    packed = Buckets(nodes, nodes, pairs, shapes)
+    return CompleteGraph(ptr, batch, pair_ptr, num_pairs, mask, max_buckets, {"packed": packed})
 
 
 pytree.register_pytree_node(
@@ -257,7 +271,7 @@ pytree.register_pytree_node(
     _unflatten,
     serialized_type_name="gtx.graph.CompleteGraph",
     to_dumpable_context=list,
-    from_dumpable_context=lambda context: (context[0], tuple(map(tuple, context[1]))),
+    from_dumpable_context=lambda context: (*context[:2], tuple(map(tuple, context[2]))),
 )
 
 
@@ -287,15 +301,16 @@ class BipartiteGraph(CompleteGraph):
         """Build the graph from the offsets of both sets.
 
         Args:
-            source_ptr: int64 `[B + 1]`, offsets of the senders.
-            target_ptr: int64 `[B + 1]`, offsets of the receivers.
+            source_ptr: integers `[B + 1]`, offsets of the senders.
+            target_ptr: integers `[B + 1]`, offsets of the receivers.
             max_buckets: at most this many buckets of like size.
             pack: as in `from_ptr`.
 
         Raises:
-            ValueError: `source_ptr` and `target_ptr` have different lengths.
+            ValueError: `source_ptr` and `target_ptr` have different lengths, or are no offsets.
         """
-        if source_ptr.shape != target_ptr.shape or source_ptr.dim() != 1:
+        source_ptr, target_ptr = _check_ptr(source_ptr), _check_ptr(target_ptr)
+        if source_ptr.shape != target_ptr.shape:
             raise ValueError(
                 f"expected ptr [B + 1] of as many graphs, got {list(source_ptr.shape)} and {list(target_ptr.shape)}"
             )

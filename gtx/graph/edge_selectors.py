@@ -62,8 +62,11 @@ def hash_atom_environments(
     return torch.stack(labels)
 
 
-def _label(codes: Tensor, columns: Sequence[int] | None) -> Tensor:
+def _label(codes: Tensor | None, columns: Sequence[int] | None) -> Tensor:
     """Hash each row of codes `[n, C]` to one number, int64 `[n]`, from some columns or, by default, all."""
+    if codes is None or codes.dim() != 2:
+        came = None if codes is None else list(codes.shape)
+        raise ValueError(f"expected codes of atoms x [N, A] and of bonds edge_attr [E, F], got {came}")
     label = torch.zeros(codes.shape[0], dtype=torch.long, device=codes.device)
     for column in range(codes.shape[1]) if columns is None else columns:
         label = mix_bits(label * _CHAIN + codes[:, column].long() + 1)
@@ -297,6 +300,8 @@ def add_virtual_nodes(graph: CompleteGraph, count: int | Tensor = 1) -> GraphWit
         count: number of virtual nodes per molecule; int64 `[B]` if the number differs between molecules.
     """
     device = graph.ptr.device
+    if not isinstance(count, Tensor) and count < 1:
+        raise ValueError(f"expected at least one virtual node, got {count}")
     larger = graph.grown(count)
     if isinstance(count, Tensor):
         before = count.cumsum(0) - count
@@ -304,8 +309,6 @@ def add_virtual_nodes(graph: CompleteGraph, count: int | Tensor = 1) -> GraphWit
         of = torch.repeat_interleave(count)
         virtual = torch.arange(len(of), device=device) + graph.ptr[of + 1]
     else:
-        if count < 1:
-            raise ValueError(f"expected at least one virtual node, got {count}")
         nodes = torch.arange(graph.num_nodes, device=device) + count * graph.batch
         virtual = (larger.ptr[1:, None] - count + torch.arange(count, device=device)).flatten()
     sender, receiver = graph.pair_index

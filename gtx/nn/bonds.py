@@ -188,8 +188,9 @@ class AddBondNodes(nn.Module):
         self, graph: CompleteGraph, x: Tensor, pairs: Tensor | None, edge_index: Tensor, codes: Tensor
     ) -> tuple[CompleteGraph, OriginalAndVirtualNodes, Tensor, Tensor]:
         sender, receiver = edge_index
+        keys = torch.stack([sender * graph.num_nodes + receiver, receiver * graph.num_nodes + sender])
         once = (sender < receiver).nonzero().flatten()
-        if 2 * len(once) != len(sender):
+        if 2 * len(once) != len(sender) or not keys[0].sort().values.equal(keys[1].sort().values):
             raise ValueError(
                 f"expected every bond in both directions, got {len(sender)} directed bonds, {len(once)} of them from a "
                 "lower to a higher atom"

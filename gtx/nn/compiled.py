@@ -32,7 +32,7 @@ def embed_features(
 
     Each feature has a module, a `CategoricalEmbedding` or a linear map; the MLP is a GELU, a linear map, a GELU.
     Gradients of the weights are compiled too. Returns None where the values need a gradient, without a C compiler,
-    and where a code is not in its table.
+    and where a feature is not what its module reads, such as a code that is not in the table.
     """
     modules = list(modules)
     weights = [weight for module in (*modules, mlp or nn.Identity()) for weight in module.parameters()]
@@ -42,6 +42,8 @@ def embed_features(
         width not in _EMBEDDED
         or not are_plain(*weights, *values)
         or are_learned(*values)
+        or not all(map(_fits, modules, features))
+        or len({len(feature) for feature in features}) > 1
         or _embedding_library(width) is None
     ):
         return None
@@ -57,6 +59,13 @@ def embed_features(
             tables.append(module.get_parameter("table"))
             read.append((feature.long().contiguous(), module.get_buffer("offsets")))
     return _Embedding.apply(read, are_learned(*weights), base, weight, bias, *tables)
+
+
+def _fits(module: nn.Module, feature: Tensor) -> bool:
+    """Return whether a feature has the type and the columns that its module reads."""
+    real = isinstance(module, nn.Linear)
+    columns = module.in_features if isinstance(module, nn.Linear) else len(module.get_buffer("offsets")) - 1
+    return feature.is_floating_point() == real and feature.dim() == 2 and feature.shape[1] == columns
 
 
 def embed_by_definition(
@@ -156,12 +165,12 @@ def sum_messages(
     r"""\((1 + \epsilon) x_r + \sum_{s \to r} \mathrm{ReLU}(x_s + b + \sum_c T_c[\mathrm{code}_c])\).
 
     The backward pass is compiled too. None where it cannot run (see `can_sum`), and where there is no such code or
-    node. Nodes x are `[N, C]`, edge_index int64 `[2, E]`, codes of the bonds int64 `[E, F]`, T `[*, C]`, b `[C]`, and
+    node. Nodes x are `[N, C]`, edge_index `[2, E]` and codes of the bonds `[E, F]` integers, T `[*, C]`, b `[C]`, and
     the scale 1 + epsilon; offsets, int64 `[F + 1]`, are where each column's rows begin in the table, and the end.
     """
-    if not can_sum(x, table, bias):
+    if not can_sum(x, table, bias) or codes.shape != (edge_index.shape[1], len(offsets) - 1):
         return None
-    bonds = *edge_index.contiguous(), codes.long().contiguous(), offsets
+    bonds = *edge_index.long().contiguous(), codes.long().contiguous(), offsets
     return _Messages.apply(bonds, scale, x.contiguous(), table.contiguous(), bias)
 
 

@@ -28,8 +28,11 @@ _FOREIGN = {
     "share_weights": 'pass projections="shared"',
     "negative_slope": "pass a score with a slope, such as gtx.attention.GATv2Score",
     "aggr": "the weighted values are summed, and a normaliser makes the weights",
+    "flow": "turn the edges round with edge_index.flip(0)",
 }
 """Arguments of PyG's attention layers that are not taken, and what stands for them."""
+_AS_HERE = (None, False, "add", "sum", "source_to_target")
+"""Values of these arguments that say what the layer does."""
 
 
 class EdgeAttention(MessagePassing):
@@ -110,7 +113,7 @@ class EdgeAttention(MessagePassing):
     ) -> None:
         for name in _FOREIGN.keys() & kwargs.keys():
             value = kwargs.pop(name)
-            if value not in (None, False) and not (name == "aggr" and value in ("add", "sum")):
+            if value not in _AS_HERE:
                 raise TypeError(
                     f"EdgeAttention has no {name}={value!r}, unlike attention layers of PyG: leave it out; "
                     f"{_FOREIGN[name]}"
@@ -128,7 +131,7 @@ class EdgeAttention(MessagePassing):
                 raise ValueError(f"expected a positive {name}, got {getattr(self, name)}")
         if not 0.0 <= dropout < 1.0:
             raise ValueError(f"expected 0 <= dropout < 1, got {dropout}")
-        if edge_value not in (True, False, "state"):
+        if edge_value != "state" and not isinstance(edge_value, bool):
             raise ValueError(f"expected edge_value True, False or 'state', got {edge_value!r}")
         self.concat = concat
         self.dropout = dropout
@@ -349,8 +352,11 @@ class EdgeAttention(MessagePassing):
         for x, channels in zip((source, target), sides, strict=True):
             if x.dim() != 2 or (channels != -1 and channels != x.size(1)):
                 raise ValueError(f"expected x [N, {'C' if channels == -1 else channels}], got {list(x.shape)}")
-            if not x.is_floating_point() or (x.dtype != dtype and not casts):
-                raise ValueError(f"expected x of {dtype}, as the weights are, got {x.dtype}")
+        maps = (self.lin_edge_bias, self.lin_edge_key, self.lin_edge_value)
+        mapped = edge_attr if any(isinstance(each, Linear) for each in maps) else None  # other modules may read codes
+        for name, tensor in (("x", source), ("x", target), ("edge features", mapped)):
+            if tensor is not None and (not tensor.is_floating_point() or (tensor.dtype != dtype and not casts)):
+                raise ValueError(f"expected {name} of {dtype}, as the weights are, got {tensor.dtype}")
         if isinstance(edge_index, CompleteGraph):
             if self.explain or self._message_forward_hooks:
                 raise ValueError(

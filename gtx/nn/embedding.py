@@ -52,8 +52,8 @@ class CategoricalEmbedding(nn.Module):
         if embedded is not None:
             return embedded
         # one-hot codes times the table: for the small tables of molecules quicker than looking rows up
-        ones = self.table.new_zeros(*codes.shape[:-1], len(self.table))
-        return ones.scatter_(-1, codes + self.offsets[:-1], 1.0) @ self.table
+        rows = _rows(codes, self.offsets)
+        return self.table.new_zeros(*codes.shape[:-1], len(self.table)).scatter_(-1, rows, 1.0) @ self.table
 
     def __repr__(self) -> str:
         return f"CategoricalEmbedding({list(self.sizes)}, {self.table.shape[1]})"
@@ -93,11 +93,11 @@ class CategoryVocabulary(nn.Module):
         """Record codes, integers `[*, len(sizes)]`, as seen; with `more`, codes seen before remain seen."""
         if not more:
             self.seen.zero_()
-        self.seen[(codes.long() + self.offsets[:-1]).flatten()] = True
+        self.seen[_rows(codes.long(), self.offsets).flatten()] = True
 
     def unseen(self, codes: Tensor) -> Tensor:
         """Mark the codes not seen in training, bool `[*, len(sizes)]`."""
-        return ~self.seen[codes + self.offsets[:-1]]
+        return ~self.seen[_rows(codes, self.offsets)]
 
     def forward(self, codes: Tensor) -> Tensor:
         return codes.masked_fill(self.unseen(codes), 0)
@@ -109,6 +109,27 @@ class CategoryVocabulary(nn.Module):
 def _offsets(sizes: Sequence[int]) -> Tensor:
     """Return where the rows of each column begin in a table, and the end, int64 `[F + 1]`."""
     return torch.tensor([0, *accumulate(sizes)], dtype=torch.long)
+
+
+def _rows(codes: Tensor, offsets: Tensor) -> Tensor:
+    """Return the rows of codes, integers `[*, F]`, in a table whose columns begin at `offsets`.
+
+    Raises:
+        ValueError: other columns, or on a CPU a code that is not in its column.
+    """
+    columns = len(offsets) - 1
+    if codes.is_floating_point() or codes.dim() == 0 or codes.shape[-1] != columns:
+        raise ValueError(f"expected codes, integers [*, {columns}], got {codes.dtype} {list(codes.shape)}")
+    if codes.device.type == "cpu" and not torch.compiler.is_compiling():
+        wrong = (codes < 0) | (codes >= offsets.diff())
+        if wrong.any():
+            at = wrong.nonzero()[0]
+            column, code = int(at[-1]), int(codes[tuple(at)])
+            raise ValueError(
+                f"expected codes from 0 to {int(offsets.diff()[column]) - 1} in column {column}, got {code} "
+                f"in row {int(at[0])}"
+            )
+    return codes + offsets[:-1]
 
 
 # --- From the pair features of several encodings to one vector per pair.
@@ -199,7 +220,8 @@ class TransformerMPairEncoding(Encoding):
     yields node values `[N, channels]` and pair values `[num_pairs, pair_channels]`.
 
     Raises:
-        ValueError: no encoding of the graph, or modes that are no three probabilities.
+        ValueError: encodings of the graph without node or pair values, encodings of the coordinates without pair
+            values, or modes that are no three probabilities.
     """
 
     node: ContinuousFeatureSpec
@@ -216,8 +238,10 @@ class TransformerMPairEncoding(Encoding):
         super().__init__()
         if len(modes) != 3 or min(modes) < 0 or abs(sum(modes) - 1) > 1e-6:
             raise ValueError(f"expected the probabilities of three modes, with sum 1, got {list(modes)}")
-        if not flat:
-            raise ValueError("expected encodings of the graph for molecules without coordinates, got none")
+        if not any(encoding.node for encoding in flat) or not any(encoding.pair for encoding in flat):
+            raise ValueError(f"expected encodings of the graph with node values and pair values, got {list(flat)}")
+        if space and not any(encoding.pair for encoding in space):
+            raise ValueError(f"expected encodings of the coordinates with pair values, got {list(space)}")
         self.modes: tuple[float, ...] = tuple(modes)
         self.node, self.pair = ContinuousFeatureSpec(channels), ContinuousFeatureSpec(pair_channels)
         self.flat: _Channel = _Channel(flat, channels, pair_channels, mlp=False)
@@ -228,9 +252,9 @@ class TransformerMPairEncoding(Encoding):
         node, pair = self.flat(data, graph)
         if self.space is None:
             return node, pair
+        other_node, other_pair = self.space(data, graph)
         of_pair = graph.batch[graph.pair_index[1]]
         flat, space = (switch[:, None].to(node.dtype) for switch in self.switches(data, graph))
-        other_node, other_pair = self.space(data, graph)
         node = flat[graph.batch] * node + space[graph.batch] * other_node
         return node, flat[of_pair] * pair + space[of_pair] * other_pair
 

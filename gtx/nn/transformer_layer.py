@@ -97,7 +97,7 @@ class GraphTransformerLayer(nn.Module):
         Returns:
             Nodes and edge features.
         """
-        edges = edge_attr if self.norm_edge is None else self.norm_edge(edge_attr)
+        edges = edge_attr if self.norm_edge is None or edge_attr is None else self.norm_edge(edge_attr)
         normed = self.norm_attention(x) if self.norm_first else x
         attended, alpha, states = self.attention.attend(
             normed, edge_index, edges, weights is not None, self.edge_update is not None

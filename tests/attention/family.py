@@ -77,6 +77,13 @@ class Unclipped(ClippedDotScore):
         return (query * key).sum(-1) + self.lin_edge(edge)
 
 
+class Bounded(ScaledDotScore):
+    """A score that is bounded after the product of query and key, which has a matrix form."""
+
+    def weigh(self, state: Tensor) -> Tensor:
+        return super().weigh(state).tanh()
+
+
 def plain(**options: object) -> Callable[[], EdgeAttention]:
     return lambda: EdgeAttention(IN, D, H, **options)
 
@@ -114,6 +121,7 @@ CASES: dict[str, Case] = {
     "general, edges": Case(published(K, score=lambda: BilinearScore(H, D))(edge_key=True, edge_value=True), "random"),
     "own score, edges": Case(with_edges(score=Distance(), edge_key=True, edge_value=True), "random"),
     "derived score": Case(published(K, score=lambda: Shifted(H, D))(edge_key=True, edge_value=True), "random"),
+    "derived weigh": Case(plain(score=Bounded())),
     "derived score with a clip": Case(published(K, score=lambda: Unclipped(H, K, 0.01))(edge_bias=False), "random"),
     # normalisers
     "cold": Case(plain(normaliser=Softmax(0.3))),

@@ -180,6 +180,10 @@ def test_bonds_of_the_wrong_kind_are_named() -> None:
         BondFeatures([4, 4])(data, graph)
     with pytest.raises(ValueError, match="expected a bond type from 0 to 2 for each of 2 edges"):
         ShortestPathBonds(3)(data, graph)
+    data.edge_attr = None
+    for encoding in (BondFeatures([4]), ShortestPathBonds(3)):
+        with pytest.raises(ValueError, match=r"edge_attr \[.*\], got None"):
+            encoding(data, graph)
 
 
 def test_loops_run_where_they_can() -> None:

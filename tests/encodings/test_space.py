@@ -160,6 +160,20 @@ def test_a_direction_points_from_receiver_to_sender_and_fades() -> None:
     assert pos.grad.isfinite().all() and pos.grad.any()
 
 
+@pytest.mark.parametrize(
+    "encoding",
+    [NeighbourDistancesAndAngles(GaussianDistance(8), 128, 4), NeighbourAtomTypes(GaussianDistance(8), 128, 4)],
+    ids=repr,
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_coordinates_of_another_precision(encoding: Encoding, dtype: torch.dtype, batch: Batch, graph) -> None:
+    expected, other = encoding.float()(batch, graph)[0], batch.clone()
+    other.pos = batch.pos.double() if dtype == torch.float32 else batch.pos
+    found = encoding.to(dtype)(other, graph)[0]
+    assert found.dtype == dtype
+    torch.testing.assert_close(found.float(), expected, rtol=1e-4, atol=1e-5)
+
+
 def test_sizes_that_make_no_sense() -> None:
     with pytest.raises(ValueError, match="expected an even number of channels, got 3"):
         FourierDistance(3)

@@ -73,11 +73,20 @@ def test_attention_over_it_is_attention_over_its_edge_list(name: str, weights: b
     assert dense[0][1:3].eq(layer.lin_out.bias).all()  # receivers without senders collect nothing
 
 
+def test_a_gate_over_one_set_that_is_grouped_in_two_ways() -> None:
+    """The nodes are senders and receivers, in other graphs."""
+    layer, x = EdgeAttention(7, 4, H, gate=HeadGate(7, H, 5)), torch.randn(5, 7)
+    made = BipartiteGraph.between(torch.tensor([0, 3, 5]), torch.tensor([0, 1, 5]))
+    torch.testing.assert_close(layer((x, x), made), layer((x, x), made.edge_index))
+
+
 def test_what_does_not_fit_is_refused() -> None:
     layer, made = EdgeAttention((7, 6), 4, H), graph()
     for join in (BipartiteGraph.between, list_bipartite_edges):
         with pytest.raises(ValueError, match=r"as many graphs, got \[3\] and \[2\]"):
             join(torch.tensor([0, 1, 2]), torch.tensor([0, 1]))
+        with pytest.raises(ValueError, match=r"starts at 0 and never descends, got \[0, 3, 2\]"):
+            join(torch.tensor([0, 3, 2]), torch.tensor([0, 1, 2]))
     with pytest.raises(ValueError, match="expected 49 senders and 43 receivers"):
         layer((torch.randn(48, 7), torch.randn(43, 6)), made)
     with pytest.raises(ValueError, match="expected 49 senders and 43 receivers"):

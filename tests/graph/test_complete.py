@@ -39,8 +39,27 @@ def test_no_nodes_at_all() -> None:
     assert graph.edge_index.shape == (2, 0)
 
 
+def test_numbers_of_another_type_or_stride_are_the_same_graph() -> None:
+    """Compiled loops read offsets and masks where they lie."""
+    expected, wide = GRAPH.masked(MASK), torch.stack([GRAPH.ptr, GRAPH.ptr + 7], 1)[:, 0]
+    for ptr in (GRAPH.ptr.int(), wide):
+        graph = CompleteGraph.from_ptr(ptr).masked(torch.stack([MASK, ~MASK], 1)[:, 0])
+        for found, given in ((graph.ptr, expected.ptr), (graph.mask, MASK)):
+            assert found.equal(given) and found.is_contiguous() and found.dtype == given.dtype
+        assert graph.edge_index.equal(expected.edge_index)
+    assert CompleteGraph.from_batch(GRAPH.batch.int()).ptr.equal(GRAPH.ptr[[0, 1, 2, 3, 4]])
+
+
 def test_unsorted_batch_vector_is_named() -> None:
-    with pytest.raises(ValueError, match=r"sorted batch vector, but node 2 is of graph 0 after a node of graph 1"):
+    with pytest.raises(ValueError, match=r"from 0 on, but node 0 is of graph -1$"):
+        CompleteGraph.from_batch(torch.tensor([-1, 0]))
+    with pytest.raises(ValueError, match=r"expected nodes of 2 graphs, but the last is of graph 2"):
+        CompleteGraph.from_batch(torch.tensor([0, 1, 2]), 2)
+    with pytest.raises(ValueError, match=r"expected ptr of integers \[B \+ 1\], got torch.float32 \[2\]"):
+        CompleteGraph.from_ptr(torch.tensor([0.0, 2.0]))
+    with pytest.raises(
+        ValueError, match=r"sorted batch vector from 0 on, but node 2 is of graph 0 after a node of graph 1"
+    ):
         CompleteGraph.from_batch(torch.tensor([0, 1, 0]))
     with pytest.raises(ValueError, match=r"expected a batch vector of integers \[N\], got torch.int64 \[2, 3\]"):
         CompleteGraph.from_batch(torch.zeros(2, 3, dtype=torch.long))
@@ -98,6 +117,7 @@ def test_travels_as_a_pytree_with_its_mask() -> None:
     assert again.mask.equal(MASK) and again.edge_index.equal(graph.edge_index)
     assert graph.to("cpu").mask.equal(MASK)
     assert GRAPH.to("cpu").mask is None
+    assert CompleteGraph.from_ptr(GRAPH.ptr, max_buckets=1).to("cpu").grown(2).max_buckets == 1
 
 
 # --- A graph of constant shape, which holds the complete graphs of its molecules and a ghost: what its models say of

@@ -91,6 +91,13 @@ def test_distance_needs_coordinates(batch: Batch, graph: CompleteGraph) -> None:
         DistanceCutoffEdges(4.0)(without, graph)
 
 
+def test_expanders_need_codes_of_bonds(batch: Batch, graph: CompleteGraph) -> None:
+    without = batch.clone()
+    without.edge_attr = None
+    with pytest.raises(ValueError, match=r"of bonds edge_attr \[E, F\], got None"):
+        ExpanderEdges()(without, graph)
+
+
 def test_causal(batch: Batch, graph: CompleteGraph) -> None:
     found = edges(CausalEdges()(batch, graph), graph)
     assert found == {(s, r) for s, r in graph.pair_index.T.tolist() if s <= r}

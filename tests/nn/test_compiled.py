@@ -1,5 +1,7 @@
 """Compiled layers against their plain forms: the embedding of features, and messages over bonds."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor
@@ -91,7 +93,7 @@ def test_codes_of_atoms() -> None:
     with torch.no_grad():
         expected = layer.table[codes + torch.tensor([0, 119])].sum(1)
         torch.testing.assert_close(layer(codes), expected, rtol=1e-6, atol=1e-7)
-        with pytest.raises(RuntimeError):
+        with pytest.raises(ValueError, match="expected codes from 0 to 3 in column 1, got 4 in row 0"):
             layer(torch.tensor([[0, 4]]))
 
 
@@ -117,6 +119,27 @@ def test_a_code_without_a_row_is_left_to_the_plain_form() -> None:
         given[0][5, 1] = wrong
         with torch.no_grad():
             assert fast(layer, given) is None
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("feature", "other"),
+    [
+        (1, lambda values: values.long()),
+        (1, lambda values: values[:, :2]),
+        (1, lambda values: values.repeat(1, 2)),
+        (1, lambda values: values[:5]),
+        (0, lambda codes: codes.float()),
+        (0, lambda codes: codes[:, :2]),
+        (0, lambda codes: codes.repeat(1, 2)),
+    ],
+)
+def test_features_that_their_module_does_not_read_are_refused(feature: int, other: Callable) -> None:
+    """Compiled loops would read what lies beside them in memory."""
+    layer, given = PairEmbedding(FEATURES, 16), features(9)
+    given[feature] = other(given[feature])
+    with torch.no_grad(), pytest.raises((RuntimeError, ValueError)):
+        layer(given)
 
 
 @needs_compiler
@@ -153,6 +176,7 @@ def test_messages_are_those_of_the_plain_form(channels: int, monkeypatch) -> Non
         torch.testing.assert_close(layer(x, bonds, codes), expected, rtol=1e-5, atol=1e-5)
         monkeypatch.setattr(GINEConv, "forward", lambda *_: pytest.fail("the plain form ran"))
         layer(x, bonds, codes)
+        torch.testing.assert_close(layer(x, bonds.int(), codes), expected, rtol=1e-5, atol=1e-5)
 
 
 def all_gradients(
@@ -190,6 +214,6 @@ def test_what_there_is_not_is_left_to_the_plain_form() -> None:
                 moved[end, 7] = wrong
                 with pytest.raises((IndexError, RuntimeError, ValueError)):
                     layer(x, moved, codes)
-        codes = LazyBondEmbedding(codes.codes.index_fill(0, torch.tensor([5]), 99), codes.embedding)
-        with pytest.raises((IndexError, RuntimeError, ValueError)):
-            layer(x, bonds, codes)
+        for wrong in (codes.codes.index_fill(0, torch.tensor([5]), 99), codes.codes[1:], codes.codes[:, 1:]):
+            with pytest.raises((IndexError, RuntimeError, ValueError)):
+                layer(x, bonds, LazyBondEmbedding(wrong, codes.embedding))

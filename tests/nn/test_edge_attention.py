@@ -154,6 +154,8 @@ def test_nodes_of_another_width_or_type_are_named(graph: CompleteGraph) -> None:
             layer(x.double(), edges, e)
         with pytest.raises(ValueError, match=r"got torch.int64"):
             layer(x.long(), edges, e)
+        with pytest.raises(ValueError, match=r"expected edge features of torch.float32, .*, got torch.int64"):
+            layer(x, edges, e.long())
         with torch.autocast("cpu", dtype=torch.bfloat16):
             layer(x.bfloat16(), edges, e)
 
@@ -296,6 +298,8 @@ def test_counts(name: str) -> None:
 def test_edge_values() -> None:
     with refused("expected edge_value True, False or 'state', got 'states'"):
         EdgeAttention(8, 4, edge_dim=5, edge_value="states")
+    with refused("expected edge_value True, False or 'state', got 1"):
+        EdgeAttention(8, 4, edge_dim=5, edge_value=1)
 
 
 def test_layers_whose_parts_miss_something() -> None:
@@ -304,6 +308,9 @@ def test_layers_whose_parts_miss_something() -> None:
         GraphTransformerLayer(attention, None, 8, edge_update=EdgeStateUpdate(5, attention.state_width))
     with refused(r"counts bonds: expected bond_index \[2, E\], got None"):
         GraphTransformerLayer(attention, None, 8, scaler=LearnedDegreeScaling(8))(X, GRAPH)
+    attention = EdgeAttention(8, 4, 2, edge_dim=5)
+    with refused(r"expected edge features \[13, 5\], got None"):
+        GraphTransformerLayer(attention, None, 8, edge_update=EdgeStateUpdate(5, attention.state_width))(X, GRAPH)
 
 
 @pytest.mark.parametrize("p", [1.0, -0.1, float("nan")])
@@ -357,6 +364,7 @@ def test_a_score_of_another_width_is_refused() -> None:
         ("share_weights", False, True, 'projections="shared"'),
         ("add_self_loops", False, True, "add torch_geometric.utils.add_self_loops to the edges"),
         ("aggr", "add", "mean", "a normaliser makes the weights"),
+        ("flow", "source_to_target", "target_to_source", r"edge_index\.flip\(0\)"),
     ],
 )
 def test_arguments_of_pyg_that_are_not_taken(name: str, nothing: object, value: object, instead: str) -> None:
@@ -368,4 +376,4 @@ def test_arguments_of_pyg_that_are_not_taken(name: str, nothing: object, value: 
 def test_a_mistyped_argument_is_told_its_neighbour() -> None:
     with pytest.raises(TypeError, match="EdgeAttention has no argument 'head'; did you mean 'heads'"):
         EdgeAttention(8, 4, head=4)
-    assert EdgeAttention(8, 4, flow="target_to_source").flow == "target_to_source"  # of MessagePassing
+    assert EdgeAttention(8, 4, decomposed_layers=1).width == 4  # of MessagePassing

@@ -49,6 +49,22 @@ def test_vocabulary_turns_unseen_codes_into_other() -> None:
     assert vocabulary.unseen(codes).tolist() == [[False, True], [True, True]]
 
 
+@pytest.mark.parametrize("module", [CategoricalEmbedding([3, 2], 4), CategoryVocabulary([3, 2])], ids=repr)
+@pytest.mark.parametrize(
+    ("codes", "message"),
+    [
+        ([[0, 0], [3, 0]], "expected codes from 0 to 2 in column 0, got 3 in row 1"),
+        ([[0, -1]], "expected codes from 0 to 1 in column 1, got -1 in row 0"),
+        ([[1]], r"expected codes, integers \[\*, 2\], got torch.int64 \[1, 1\]"),
+        ([[0.0, 1.0]], r"expected codes, integers \[\*, 2\], got torch.float32 \[1, 2\]"),
+    ],
+)
+def test_codes_without_a_row_are_named(module: torch.nn.Module, codes: list, message: str) -> None:
+    """The row would be that of another column."""
+    with pytest.raises(ValueError, match=message):
+        module(torch.tensor(codes))
+
+
 def test_clipped_scaler() -> None:
     scaler = ClippedStandardScaler(3, clip=2.0)
     train = torch.tensor([[1.0, 5.0, torch.nan], [3.0, 5.0, 2.0], [2.0, 5.0, 4.0]])
@@ -166,8 +182,14 @@ def test_bad_settings_are_named() -> None:
     for modes in ((0.5, 0.5), (0.5, 0.6, 0.1), (-0.5, 1.0, 0.5)):
         with pytest.raises(ValueError, match="the probabilities of three modes, with sum 1, got"):
             make(modes)
-    with pytest.raises(ValueError, match=r"expected encodings of the graph .* got none"):
-        TransformerMPairEncoding([], [TransformerM3DEncoding(GaussianDistance(6))], 5, 4)
+    space, without = [TransformerM3DEncoding(GaussianDistance(6))], whole_batch(["CCO"])
+    for flat in ([], [ShortestPathLength(4)], [NodeDegree()]):
+        with pytest.raises(ValueError, match=r"encodings of the graph with node values and pair values, got \["):
+            TransformerMPairEncoding(flat, space, 5, 4)
+    with pytest.raises(ValueError, match=r"encodings of the coordinates with pair values, got \[NodeDegree"):
+        TransformerMPairEncoding([NodeDegree(), ShortestPathLength(4)], [NodeDegree()], 5, 4)
+    with pytest.raises(ValueError, match=r"needs coordinates: expected pos \[N, 3\] in Å, got None"):
+        make()(without, CompleteGraph.from_batch(without.batch))
 
 
 # --- Substructures are counted in any order, told apart as RDKit does, and used where training has enough of them.

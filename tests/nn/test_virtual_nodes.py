@@ -107,3 +107,5 @@ def test_bonds_in_one_direction_are_refused() -> None:
         make()(CHAINS, *features(), BONDS[:, :5], CODES[:5])
     with pytest.raises(ValueError, match="both directions, got 3 directed bonds, 1 of them"):
         make()(CHAINS, *features(), BONDS[:, [0, 3, 3]], CODES[[0, 3, 3]])
+    with pytest.raises(ValueError, match="both directions, got 2 directed bonds, 1 of them"):
+        make()(CHAINS, *features(), torch.tensor([[0, 2], [1, 1]]), CODES[[1, 4]])

@@ -26,8 +26,8 @@ def can_run(graph: CompleteGraph, query: Tensor, key: Tensor, value: Tensor, rul
     It can in float32 or float64 on a CPU with a C compiler, for a score bilinear in query and key, a softmax at
     temperature 1, and 1, 2, 4, 8 or 16 heads; not under `torch.compile`, `torch.func` or autocast.
     """
-    H, C, D, edges = query.shape[1], query.shape[2], value.shape[2], rule.edges
-    tensors = [x for x in (query, key, value, edges.features, edges.bias) if x is not None]
+    H, C, D = query.shape[1], query.shape[2], value.shape[2]
+    tensors = [x for x in (query, key, value, *rule.edges) if x is not None]
     return (
         are_plain(*tensors, dtype=query.dtype)
         and not graph.has_ghost
@@ -36,7 +36,7 @@ def can_run(graph: CompleteGraph, query: Tensor, key: Tensor, value: Tensor, rul
         and H in (1, 2, 4, 8, 16)
         and min(C, D) > 0
         and max(C, D) <= _MOST
-        and _library(query.dtype, H, C, D, edges.used_channels) is not None
+        and _library(query.dtype, H, C, D, rule.edges.used_channels) is not None
     )
 
 
@@ -63,7 +63,8 @@ def attention(
     """
     factor = F.dropout(query.new_ones(graph.num_pairs, query.shape[1]), dropout) if dropout else None
     used = (edges.features if edges.used_channels else None, edges.key, edges.value, edges.score, edges.bias)
-    return _Attention.apply(query, key, value, *used, graph, factor)
+    contiguous = [None if x is None else x.contiguous() for x in used]
+    return _Attention.apply(*map(_rows, (query, key, value)), *contiguous, graph, factor)
 
 
 def attend_by_definition(
@@ -80,7 +81,6 @@ class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
         *tensors, graph, factor = inputs
-        tensors = [*map(_rows, tensors[:3]), *(None if x is None else x.contiguous() for x in tensors[3:])]
         query, _, value, features, _, value_map, *_ = tensors
         (N, H, _), K = query.shape, _channels(features)
         weights = query.new_empty(graph.num_pairs, H) if any(ctx.needs_input_grad) else None

@@ -101,7 +101,13 @@ def test_dropout_is_a_factor_on_the_weights() -> None:
 def test_gradients_of_gradients() -> None:
     graph = graph_of([3, 1, 2])
     tensors = chosen(inputs(graph, 2, 2, 3, 2), "kvsb")
-    assert torch.autograd.gradgradcheck(lambda *x: fast(graph, list(x)), tensors, fast_mode=True)
+    turned = [x.detach().mT.contiguous().mT.requires_grad_() for x in tensors]  # not contiguous
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, e: Tensor, w_k: Tensor, w_v: Tensor, w_b: Tensor, b: Tensor) -> Tensor:
+        return compiled.attention(graph, q, k, v, ProjectedEdgeFeatures(e, b, w_b, w_k, w_v))
+
+    for given in (tensors, turned):
+        assert torch.autograd.gradgradcheck(attend, given, fast_mode=True)
 
 
 @needs_compiler
@@ -143,8 +149,9 @@ def test_large_scores_stay_finite_and_exact(dtype: torch.dtype) -> None:
 def test_rows_of_a_fused_projection_are_read_in_place() -> None:
     graph = graph_of(SIZES)
     fused = torch.randn(graph.num_nodes, 3, 4, 8, dtype=torch.float64)
-    tensors = [*fused.unbind(1), *[None] * 5]
-    torch.testing.assert_close(fast(graph, tensors), compiled.attend_by_definition(*tensors, graph=graph))
+    tensors = fused.unbind(1)
+    found = compiled.attention(graph, *tensors, ProjectedEdgeFeatures())
+    torch.testing.assert_close(found, compiled.attend_by_definition(*tensors, *[None] * 5, graph=graph))
 
 
 @needs_compiler
@@ -155,6 +162,8 @@ def test_what_it_declines_goes_the_plain_way() -> None:
     assert not compiled.can_run(graph, q, k, v, RULE._replace(normaliser=Softmax(2.0)))
     assert not compiled.can_run(graph, *(x[:, :3] for x in (q, k, v)), RULE)
     assert not compiled.can_run(graph, *(x.half() for x in (q, k, v)), RULE)
+    in_double = ProjectedEdgeFeatures(torch.zeros(graph.num_pairs, 5), score=torch.zeros(4, 5).double())
+    assert not compiled.can_run(graph, q, k, v, RULE._replace(edges=in_double))
     with torch.autocast("cpu", torch.bfloat16):
         assert not compiled.can_run(graph, q, k, v, RULE)
     plain = torch.func.grad(lambda x: attend(graph, x, k, v, RULE).out.sum())(q)
