@@ -8,6 +8,10 @@ from typing import Any
 
 import pandas as pd
 
+from gtx.training_data import Dataset, DataSettings, load_training_table
+
+GOLDEN = Path(__file__).parent / "prediction" / "golden"
+"""The folder of small model files whose predictions are stored."""
 XTB9 = Path(__file__).parents[1] / "gtx" / "data" / "sets" / "xtb9.parquet"
 
 TINY = {
@@ -56,6 +60,17 @@ def write(path: Path, rows: list[list[Any]], header: list[str]) -> Path:
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([header, *rows])
     return path
+
+
+def write_molecules(path: Path, count: int, *columns: str) -> Path:
+    """A CSV of some of the bundled molecules with some of their targets."""
+    molecules(count)[["smiles", *columns]].to_csv(path, index=False)
+    return path
+
+
+def load(path: Path, rows: list[list[Any]], header: list[str], **settings: Any) -> Dataset:
+    """A CSV, read as training reads it."""
+    return load_training_table(DataSettings(str(write(path, rows, header)), workers=0, **settings))
 
 
 def write_shown(page: str, folder: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 import gtx
 from gtx.base import additions
 from gtx.cli import COMMANDS, main
+from tests.tables import GOLDEN
 
 ROOT = Path(__file__).parents[1]
 ADDED = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
@@ -84,13 +85,13 @@ def prepare(folder: Path, deleted: list[str]) -> list[str]:
     rows = [f"{'C' * (1 + i % 7)}{'ONF'[i % 3]},{i % 7 + i % 3}" for i in range(40)]
     (folder / "table.csv").write_text("\n".join(["smiles,y", *rows]))
     gone = [name for name, module in ADDED["gtx.commands"].items() if module.split(".")[1] in deleted]
-    golden, script = ROOT / "tests" / "prediction" / "golden", CORE
+    script = CORE
     for word, value in {
         "GONE": repr(gone),
         "LEFT": repr(sorted(set(ADDED["gtx.commands"]) - set(gone))),
-        "SEQUENCE_MODEL": str(golden / "sequence.gtx"),
+        "SEQUENCE_MODEL": str(GOLDEN / "sequence.gtx"),
         "SEQUENCE": repr("sequence" not in deleted),
-        "MODEL": str(golden / "mix.gtx"),
+        "MODEL": str(GOLDEN / "mix.gtx"),
         "MORE": TRAIN if deleted == ANNEXES else "",
         "SWITCH": repr("1" if "fast" in deleted else "0"),
     }.items():

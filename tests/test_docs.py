@@ -13,7 +13,7 @@ from rdkit import Chem
 from gtx.cli import load_command, main
 from gtx.cli.options import settings_from
 from gtx.training_data import load_training_table
-from tests.tables import unwrapped, write_shown
+from tests.tables import GOLDEN, unwrapped, write_shown
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -86,7 +86,7 @@ def test_what_replaces_an_option_of_chemprop_runs(tmp_path, monkeypatch) -> None
     monkeypatch.chdir(tmp_path)
     write_data()
     Path("run").mkdir()
-    shutil.copy(ROOT / "tests" / "prediction" / "golden" / "regression.gtx", "run/model.gtx")
+    shutil.copy(GOLDEN / "regression.gtx", "run/model.gtx")
     rows = [row.split(" | ") for row in read_page("from-chemprop").splitlines() if row.startswith("| ")]
     cells = [row[1] for row in rows if not row[1].startswith(("none", "not needed"))]
     commands = [found for cell in cells for found in re.findall(r"`gtx (\w+) ([^`]+)`", cell) if "." in found[1]]

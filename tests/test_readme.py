@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 import gtx
 from gtx.cli import load_command
-from tests.tables import unwrapped, write_shown
+from tests.tables import GOLDEN, unwrapped, write_shown
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -50,7 +50,7 @@ def test_the_python_runs_from_top_to_bottom(tmp_path, monkeypatch) -> None:
     """On fewer molecules, for one epoch, and with a small model in place of the one that the commands train."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run").mkdir()
-    shutil.copy(ROOT / "tests" / "prediction" / "golden" / "regression.gtx", "run/model.gtx")
+    shutil.copy(GOLDEN / "regression.gtx", "run/model.gtx")
     table = pd.read_csv(ROOT / "examples" / "solvation.csv").head(60)
     names: dict = {"smiles": table.smiles, "y": table.dG_water}  # two molecules, of three atoms and of two:
     names |= {"x": torch.randn(5, 64), "data": Data(batch=torch.tensor([0, 0, 0, 1, 1]))}

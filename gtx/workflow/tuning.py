@@ -167,8 +167,12 @@ def trial_folder(out: Path, name: str, trial: Trial | FrozenTrial) -> Path:
 
 def ended(study: Study) -> list[FrozenTrial]:
     """List the trials that came to an end, good or bad; an interrupted trial did not."""
-    trials = study.get_trials(deepcopy=False)
-    return [one for one in trials if one.state.name in ("COMPLETE", "PRUNED") or "error" in one.user_attrs]
+    return [one for one in study.get_trials(deepcopy=False) if has_ended(one)]
+
+
+def has_ended(trial: FrozenTrial) -> bool:
+    """Return True for a trial that came to an end, good or bad."""
+    return trial.state.name in ("COMPLETE", "PRUNED") or "error" in trial.user_attrs
 
 
 def best_trial(study: Study) -> FrozenTrial | None:
@@ -422,8 +426,9 @@ class Search:
     def _train(self, trial: Trial) -> float:
         """Run a trial, and return its validation score, the objective; an error is an attribute of the trial."""
         optuna, study, name = import_optuna(), trial.study, trial.study.study_name
-        running = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,))
-        place = sum(each.number < trial.number for each in [*ended(study), *running])
+        trials = study.get_trials(deepcopy=False)  # read once: a trial that ends meanwhile counts once
+        earlier = [each for each in trials if each.number < trial.number]
+        place = sum(each.state.name == "RUNNING" or has_ended(each) for each in earlier)
         seed = spread_seed(self.settings.seed, list(self.studies).index(name), place)  # of no other job
         study.sampler = optuna.samplers.TPESampler(seed=seed)
         space = self.space(name)

@@ -1,12 +1,11 @@
 """`gtx explain` as a stranger meets it."""
 
-from pathlib import Path
-
 import pytest
 
 from gtx.cli import main
+from tests.tables import GOLDEN
 
-MODEL = str(Path(__file__).parents[1] / "prediction" / "golden" / "neighbours.gtx")
+MODEL = str(GOLDEN / "neighbours.gtx")
 
 
 def test_a_figure_and_the_numbers(tmp_path, capsys) -> None:

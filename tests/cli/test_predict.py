@@ -8,8 +8,9 @@ import pytest
 from gtx.base.errors import Terminated
 from gtx.cli import main
 from gtx.prediction import folders
+from tests.tables import GOLDEN
 
-MODEL = str(Path(__file__).parents[1] / "prediction" / "golden" / "regression.gtx")
+MODEL = str(GOLDEN / "regression.gtx")
 HERE = ["--workers=0", "--device=cpu"]
 
 

@@ -1,7 +1,6 @@
 """What the user or a file calls a thing reaches the terminal as text, and does nothing to it."""
 
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -13,17 +12,16 @@ from gtx.prediction import save_model
 from gtx.prediction.model_file import read_model
 from gtx.tasks import Regression
 from gtx.tasks.regression import NumberObjective
-from tests.tables import write
+from tests.tables import GOLDEN, write
 
 EVIL = "logS\x1b[31m\x1b]0;owned\x07\u202e [x]"
 SHOWN = r"logS\x1b[31m\x1b]0;owned\x07\u202e [x]"
-GOLDEN = Path(__file__).parents[1] / "prediction" / "golden" / "regression.gtx"
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> str:
     """A model file that somebody else sent."""
-    members, header, _ = read_model(GOLDEN)
+    members, header, _ = read_model(GOLDEN / "regression.gtx")
     scores = {"rmse": 1.0, "mae": 0.5, "r2": None}
     targets = [EVIL, *header.targets[1:]]
     metrics = {"test": {**scores, "per_target": dict.fromkeys(targets, scores)}}

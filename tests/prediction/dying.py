@@ -9,8 +9,9 @@ from typing import Any
 
 import gtx
 from gtx.prediction import predict_folder
+from tests.tables import GOLDEN
 
-MODEL = Path(__file__).parent / "golden" / "regression.gtx"
+MODEL = GOLDEN / "regression.gtx"
 
 
 def dying(deadly: Callable[[Any], None]) -> Any:

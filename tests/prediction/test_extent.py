@@ -19,7 +19,7 @@ from gtx.training import TrainSettings
 from gtx.training_data import DataSettings
 from gtx.workflow import train_model
 from tests.molecules_for_tests import CODE_SIZES
-from tests.tables import ALONE, TINY, molecules, write
+from tests.tables import ALONE, GOLDEN, TINY, molecules, write
 
 CHAIN = "C" * 40
 SIZE = "far larger than the molecules of training: 40 atoms, in training at most 9"
@@ -76,7 +76,7 @@ def test_a_fine_tuned_model_knows_what_both_trainings_had(table: Path, tmp_path)
 
 
 def test_an_explanation_tells_it_too() -> None:
-    predictor = gtx.load(Path(__file__).parent / "golden" / "neighbours.gtx", device="cpu")
+    predictor = gtx.load(GOLDEN / "neighbours.gtx", device="cpu")
     assert SILICON in explain_prediction(predictor, "C[Si](C)(C)C", draws=1).text()
 
 

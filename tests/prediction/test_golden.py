@@ -1,14 +1,12 @@
 """Model files at hand predict what they predicted when they were made; see `golden/README.md`."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import gtx
+from tests.tables import GOLDEN
 
-GOLDEN = Path(__file__).parent / "golden"
 # by file, how much the network says of a target, in the target's units; another processor rounds it otherwise
 SPREAD = {
     "regression": 2.0,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import gtx
+from tests.tables import GOLDEN
 
-GOLDEN = Path(__file__).parent / "golden"
 ABSENT = object()
 VALUES = [ABSENT, -1, "evil\n\x1b[31m"], [None, 10**400, {"layers": 10**9}]
 """At every second place the first, at the others the second."""

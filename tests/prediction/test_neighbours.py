@@ -18,9 +18,8 @@ from gtx.molecules import Featuriser, read_smiles
 from gtx.molecules.descriptors import GetMorganGenerator
 from gtx.prediction import Predictor, foundation, predict_table
 from gtx.prediction.domain import Neighbours, TrainingRows
-from tests.tables import molecules, read
+from tests.tables import GOLDEN, molecules, read
 
-GOLDEN = Path(__file__).parent / "golden"
 FILE = str(GOLDEN / "neighbours.gtx")
 NAMES = ["similarity"]
 NAMES += [f"neighbour_{k}{end}" for k in (1, 2) for end in ("", "_similarity", "_solvation_water")]

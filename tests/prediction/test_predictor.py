@@ -5,7 +5,6 @@ import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from gtx.prediction.predictor import BATCHES
 from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTask
 from gtx.tasks.regression import count_elements
 from tests.molecules_for_tests import SMILES
+from tests.tables import GOLDEN
 
 NUMBERS = ["gap_pred", "gap_std", "gap_low", "gap_high"]
 NUMBERS += [name.replace("gap", "solvation_water") for name in NUMBERS]
@@ -149,7 +149,7 @@ def test_members_of_other_tasks(task: NumericTask, columns: list[str], predictor
 
 
 def test_a_task_without_members_apart_says_so() -> None:
-    writer = gtx.load(Path(__file__).parent / "golden" / "sequence.gtx", device="cpu")
+    writer = gtx.load(GOLDEN / "sequence.gtx", device="cpu")
     with pytest.raises(
         InputError, match="members: a model of the task sequence gives no predictions of single members"
     ):
@@ -157,7 +157,7 @@ def test_a_task_without_members_apart_says_so() -> None:
 
 
 def test_a_kernel_has_its_share_in_each_member() -> None:
-    table = gtx.load(Path(__file__).parent / "golden" / "mix.gtx", device="cpu").predict(SMILES[:5], members=True)
+    table = gtx.load(GOLDEN / "mix.gtx", device="cpu").predict(SMILES[:5], members=True)
     (column,) = (name for name in table if name.endswith("_pred_1"))
     np.testing.assert_array_equal(table[column], table[column.removesuffix("_1")])
 

@@ -20,8 +20,7 @@ from gtx.prediction import Predictor
 from gtx.serve import ServiceLimits
 from gtx.serve.command import make_server, open_socket
 from gtx.serve.processes import ModelProcess
-
-GOLDEN = Path(__file__).parents[1] / "prediction" / "golden"
+from tests.tables import GOLDEN, TINY
 
 
 class Reply(NamedTuple):
@@ -105,7 +104,6 @@ def made(beside: FeatureColumns = NO_FEATURES, **reading: Any) -> Predictor:
     from gtx.tasks import Regression
     from gtx.training import TrainSettings
     from gtx.workflow.specs import make_model_spec
-    from tests.tables import TINY
 
     read = Featuriser(**reading)
     texts = [read.example] * 2

@@ -10,7 +10,8 @@ import pytest
 
 from gtx.cli import main
 from gtx.serve.command import open_socket
-from tests.serve.conftest import GOLDEN, Client, Reply, until
+from tests.serve.conftest import Client, Reply, until
+from tests.tables import GOLDEN
 
 MODEL = str(GOLDEN / "regression.gtx")
 

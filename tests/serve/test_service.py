@@ -26,8 +26,8 @@ from gtx.prediction import Predictor
 from gtx.prediction.streaming import Chunk, ChunkAnswers
 from gtx.serve.processes import Batcher
 from gtx.serve.tables import read_columns
-from tests.serve.conftest import GOLDEN, Client, Reply, made, served, until
-from tests.tables import molecules
+from tests.serve.conftest import Client, Reply, made, served, until
+from tests.tables import GOLDEN, molecules
 
 
 def test_predictions_are_those_of_the_model(client: Client, predictor: Predictor) -> None:

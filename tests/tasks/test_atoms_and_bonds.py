@@ -25,12 +25,12 @@ from gtx.tasks import BinaryClassification, InferredTask, MulticlassClassificati
 from gtx.tasks.combined import join_scores, store_of
 from gtx.training import TrainSettings
 from gtx.training.module import TRANSFER_MATCHING
-from gtx.training_data import DataSettings, load_training_table
+from gtx.training_data import DataSettings
 from gtx.workflow import train_model
 from gtx.workflow.baselines import means_of_alike
 from gtx.workflow.fine_tuning import PretrainedModel
 from tests.molecules_for_tests import CODE_SIZES
-from tests.tables import TINY, molecules, write
+from tests.tables import TINY, load, molecules, write
 
 pytestmark = pytest.mark.usefixtures("written_pictures")
 
@@ -117,10 +117,8 @@ def test_the_report_of_classes_has_their_pictures(run: Path) -> None:
 
 def test_a_list_of_another_length_is_an_error_of_its_row(tmp_path) -> None:
     cells = ["[1, 2, 3]", "[1, 2]", "", "[null, 5, null]", "[1, 2, x]", "[1, 2, 3, 4]"]
-    path = write(tmp_path / "t.csv", [["CCO", cell, "train"] for cell in cells], ["smiles", "q", "split"])
-    data = load_training_table(
-        DataSettings(str(path), task=Regression("q", level="atom"), split_column="split", workers=0)
-    )
+    rows, how = [["CCO", cell, "train"] for cell in cells], {"task": Regression("q", level="atom")}
+    data = load(tmp_path / "t.csv", rows, ["smiles", "q", "split"], **how, split_column="split")
     errors = data.files[0].row_log.errors
     assert list(errors) == [5, 2, 6]
     assert errors[2].endswith('value "[1, 2]": has 2 numbers; expected one for each of the molecule\'s 3 atoms')
@@ -132,25 +130,17 @@ def test_a_list_of_another_length_is_an_error_of_its_row(tmp_path) -> None:
 
 
 def test_bonds_are_in_the_order_of_rdkit(tmp_path) -> None:
-    path = write(
-        tmp_path / "t.csv",
-        [["CC=O", "[1, 2]", "train"], ["C", "[]", ""], ["CO", "[1, 2]", "train"]],
-        ["smiles", "b", "split"],
-    )
-    data = load_training_table(
-        DataSettings(str(path), task=Regression("b", level="bond"), split_column="split", workers=0)
-    )
+    rows, how = [["CC=O", "[1, 2]", "train"], ["C", "[]", ""], ["CO", "[1, 2]", "train"]], {"split_column": "split"}
+    data = load(tmp_path / "t.csv", rows, ["smiles", "b", "split"], task=Regression("b", level="bond"), **how)
     assert "has 2 numbers; expected one for each of the molecule's 1 bond" in data.files[0].row_log.errors[3]
     assert data.store.bond_y[:, 0].tolist() == [1, 1, 2, 2] and data.store.bonds[:, 2].tolist() == [1, 2]
 
 
 def test_a_list_that_is_wrong_is_an_error_of_its_row(tmp_path) -> None:
     cells = ["[0, 1, 0]", "[0, 1]", "", "[null, 1, null]", '[0, "1", [1]]', "['0, 1, 0]", "0 1 1"]
-    one = write(tmp_path / "t.csv", [["CCO", cell] for cell in cells], ["smiles", "site"])
-    two = write(tmp_path / "v.csv", [["CCO", "[0, 1, 0]"], ["CCO", "[0, 2, 0]"]], ["smiles", "site"])
-    data = load_training_table(
-        DataSettings(str(one), task=InferredTask("site", level="atom"), val=str(two), test=str(two), workers=0)
-    )
+    rows, task = [["CCO", cell] for cell in cells], InferredTask("site", level="atom")
+    two = str(write(tmp_path / "v.csv", [["CCO", "[0, 1, 0]"], ["CCO", "[0, 2, 0]"]], ["smiles", "site"]))
+    data = load(tmp_path / "t.csv", rows, ["smiles", "site"], task=task, val=two, test=two)
     errors = data.files[0].row_log.errors
     assert sorted(errors) == [2, 5, 6]
     assert errors[2].endswith("has 2 classes; expected one for each of the molecule's 3 atoms")
@@ -165,14 +155,14 @@ def test_a_list_that_is_wrong_is_an_error_of_its_row(tmp_path) -> None:
 
 def test_columns_that_are_no_classes_are_said(tmp_path) -> None:
     cells = [json.dumps([round(x / 7, 3) for x in range(3 * i, 3 * i + 3)]) for i in range(40)]
-    path = write(tmp_path / "t.csv", [["CCO", cell, "", "[1, 1, 1]"] for cell in cells], ["smiles", "q", "no", "one"])
+    rows = [["CCO", cell, "", "[1, 1, 1]"] for cell in cells]
     for name, reason in (
         ("q", "120 different values, .* atom-classes takes at most 100 classes; for numbers there is --task atoms"),
         ("no", "'no' holds no list of classes in any of the 40 rows; one class for each atom was expected"),
         ("one", "'one' that are not blank hold '1' and none 0; atom-classes needs two or more"),
     ):
         with pytest.raises(InputError, match=reason):
-            load_training_table(DataSettings(str(path), task=InferredTask(name, level="atom")))
+            load(tmp_path / "t.csv", rows, ["smiles", "q", "no", "one"], task=InferredTask(name, level="atom"))
 
 
 # --- The loss and the outputs, alone.
@@ -356,13 +346,12 @@ def test_scaled_outputs_of_a_molecule_sum_to_its_total() -> None:
 
 def test_a_column_beside_the_molecule_may_be_the_total(tmp_path) -> None:
     cells = [["CCO", "[1, 2, 3]", 6, "train"], ["CO", "[1, 2]", 3.5, "train"]]
-    path = write(tmp_path / "t.csv", cells, ["smiles", "q", "total", "split"])
+    file = (tmp_path / "t.csv", cells, ["smiles", "q", "total", "split"])
     columns = FeatureColumns(("temperature", "total"), blanks=True)
-    asked = Regression("q", level="atom", sum_to="total")
+    how = {"task": Regression("q", level="atom", sum_to="total"), "split_column": "split"}
     with pytest.raises(InputError, match="sum_to: expected charge, a number or one of --feature-columns, got 'total'"):
-        load_training_table(DataSettings(str(path), task=asked, split_column="split", workers=0))
-    known = DataSettings(str(path), task=asked, split_column="split", workers=0, features=FeatureColumns(("total",)))
-    data = load_training_table(known)
+        load(*file, **how)
+    data = load(*file, **how, features=FeatureColumns(("total",)))
     task = data.task.fit(data.store)
     assert task.answers.notes()[0].endswith("sum to total; those of the training rows miss it by 0.25 on average")
     model, read = network(task, further=columns.width), Featuriser()

@@ -15,9 +15,8 @@ from gtx.data.batches import ConstantShapeStore
 from gtx.tasks import BinaryClassification, FractionRegression, MulticlassClassification, Regression
 from gtx.tasks.metrics import masked_mean, smoothed_cross_entropy
 from gtx.tasks.regression import ELEMENTS, TargetScaler
-from gtx.training_data import DataSettings, load_training_table
 from tests.molecules_for_tests import SMILES, store
-from tests.tables import write
+from tests.tables import load
 
 PLAIN = {
     "mse": (Regression(("a", "b", "c"), loss="mse"), F.mse_loss),
@@ -217,16 +216,15 @@ def test_batches_carry_weights_and_bounds_and_those_of_constant_shape_nothing_fo
 def test_cells_that_are_no_weights_are_errors_of_their_rows(tmp_path) -> None:
     cells = ["1", "", "-1", "0", "heavy", "2.5", *["1"] * 14]
     rows = [["C" * (i + 1), i, cell] for i, cell in enumerate(cells)]
-    path = str(write(tmp_path / "t.csv", rows, ["smiles", "y", "w"]))
-    data = load_training_table(DataSettings(path, ("y",), weight_column="w", workers=0))
+    file = (tmp_path / "t.csv", rows, ["smiles", "y", "w"])
+    data = load(*file, target_columns=("y",), weight_column="w")
     errors = data.files[0].row_log.errors
     assert sorted(errors) == [2, 3, 5] and "expected" in errors[2] and 'column "w"' in errors[2]
     assert data.store.weights.tolist()[:3] == [1, 0, 2.5]
     assert 1 not in data.split["train"]  # the row of weight 0
-    with pytest.raises(InputError, match="'y' is a target"):
-        load_training_table(DataSettings(path, ("y",), weight_column="y", workers=0))
-    with pytest.raises(InputError, match="v"):
-        load_training_table(DataSettings(path, ("y",), weight_column="v", workers=0))
+    for column, words in (("y", "'y' is a target"), ("v", "there is no column 'v'")):
+        with pytest.raises(InputError, match=words):
+            load(*file, target_columns=("y",), weight_column=column)
 
 
 # --- What a task takes over of a trained model's: by the names of targets, in any order, among others.

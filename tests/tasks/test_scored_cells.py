@@ -1,7 +1,6 @@
 """A table that `gtx predict` scores in part says of how many rows, and what the others have; cells as in training."""
 
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,9 +9,7 @@ import pytest
 from gtx.cli import main
 from gtx.data.rows import InputFile, Row, RowLog
 from gtx.tasks import BinaryClassification, FractionRegression, InferredTask, MulticlassClassification, Regression, Task
-from tests.tables import write
-
-GOLDEN = Path(__file__).parents[1] / "prediction" / "golden"
+from tests.tables import GOLDEN, write
 
 
 def rows_of(*cells: object) -> list[Row]:

@@ -1,7 +1,6 @@
 """Intervals that widen for a molecule unlike the training molecules, on errors whose growth is known."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +16,7 @@ from gtx.tasks.uncertainty import distance_slopes
 from gtx.training import TrainSettings
 from gtx.workflow.specs import check_training_rows_option
 from tests.molecules_for_tests import store
-
-GOLDEN = Path(__file__).parents[1] / "prediction" / "golden"
+from tests.tables import GOLDEN
 
 
 def drawn(rows: int, slope: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -27,7 +27,7 @@ from gtx.training.optimise import rate_of
 from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import PretrainedModel, train_model
 from tests.molecules_for_tests import CODE_SIZES
-from tests.tables import ALONE, TINY, molecules, write
+from tests.tables import ALONE, TINY, molecules, write_molecules
 
 pytestmark = pytest.mark.slow
 
@@ -72,19 +72,13 @@ def brought(pretrained: Path, monkeypatch) -> Path:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory) -> DataSettings:
-    frame = molecules(60)[["smiles", "solvation_water"]]
-    table = write(tmp_path_factory.mktemp("table") / "t.csv", frame.to_numpy().tolist(), ["smiles", "solvation_water"])
+    table = write_molecules(tmp_path_factory.mktemp("table") / "t.csv", 60, "solvation_water")
     return DataSettings(str(table), ("solvation_water",), workers=0)
 
 
 def tuned(data: DataSettings, out: Path, **settings: object) -> gtx.prediction.Predictor:
-    train_model(
-        data,
-        TrainSettings(**TINY | {"model_arguments": {}, "blend": "no"} | settings),
-        out,
-        start="foundation",
-        **ALONE,
-    )
+    how = TrainSettings(**TINY | {"model_arguments": {}, "blend": "no"} | settings)
+    train_model(data, how, out, start="foundation", **ALONE)
     return gtx.load(out / "model.gtx", device="cpu")
 
 
@@ -100,11 +94,8 @@ def test_weights_of_half_the_bytes_are_read_as_float32(pretrained: Path) -> None
 def test_the_encoder_is_kept_and_the_readout_has_descriptors_and_counts(data, brought, tmp_path, capsys) -> None:
     found = tuned(data, tmp_path / "out")
     arguments = found.header.model["arguments"]
-    assert (
-        arguments["num_descriptors"] == len(DESCRIPTOR_NAMES)
-        and arguments["substructures"]
-        and arguments["channels"] == 16
-    )
+    assert arguments["num_descriptors"] == len(DESCRIPTOR_NAMES)
+    assert arguments["substructures"] and arguments["channels"] == 16
     assert found.header.featuriser.descriptors
     settings = yaml.safe_load((tmp_path / "out" / "config.yaml").read_text())["settings"]
     assert (settings["rates"], settings["head_first"]) == (TUNING["rates"], TUNING["head_first"])
@@ -127,8 +118,8 @@ def test_the_encoder_is_kept_and_the_readout_has_descriptors_and_counts(data, br
 def two(tmp_path_factory) -> tuple[DataSettings, Path]:
     """A table of three targets, and a model of two of them, in another order."""
     columns = ["solvation_water", "gap", "dipole"]
-    frame, folder = molecules(60)[["smiles", *columns]], tmp_path_factory.mktemp("two")
-    table = write(folder / "t.csv", frame.to_numpy().tolist(), ["smiles", *columns])
+    folder = tmp_path_factory.mktemp("two")
+    table = write_molecules(folder / "t.csv", 60, *columns)
     data = DataSettings(str(table), (columns[1], columns[0]), workers=0)
     train_model(data, TrainSettings(**TINY | {"epochs": 1, "blend": "no"}), folder / "out", **ALONE)
     return replace(data, target_columns=tuple(columns)), folder / "out" / "model.gtx"
@@ -197,9 +188,8 @@ def test_the_word_stands_for_the_file_wherever_one_does(brought: Path, capsys, t
     assert main(["info", "foundation"]) == 0
     assert "made up" in capsys.readouterr().out
     (tmp_path / "m.csv").write_text("smiles\nCCO\n")
-    assert (
-        main(["predict", "foundation", str(tmp_path / "m.csv"), "--out", str(tmp_path / "p.csv"), "--workers=0"]) == 0
-    )
+    words = ["predict", "foundation", str(tmp_path / "m.csv"), "--out", str(tmp_path / "p.csv"), "--workers=0"]
+    assert main(words) == 0
     assert (tmp_path / "p.csv").read_text().startswith("smiles,MolWt_pred,TPSA_pred,MolLogP_pred")
 
 

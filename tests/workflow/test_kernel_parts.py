@@ -23,7 +23,7 @@ from gtx.prediction import Predictor
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings
 from gtx.workflow import train_model
-from tests.tables import ALONE, TINY, molecules, read, write
+from tests.tables import ALONE, TINY, molecules, read, write_molecules
 
 pytestmark = pytest.mark.slow
 
@@ -42,8 +42,7 @@ def share() -> None:
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("parts") / "data.csv"
-    return write(path, TABLE[["smiles", "gap"]].to_numpy().tolist(), ["smiles", "gap"])
+    return write_molecules(tmp_path_factory.mktemp("parts") / "data.csv", len(TABLE), "gap")
 
 
 def learn(table: Path, out: Path, **options):

@@ -1,7 +1,6 @@
 """What training a writer of texts makes of its table, and what it refuses."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -10,11 +9,10 @@ from gtx.sequence.task import SequenceGenerationTask
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings
 from gtx.workflow import train_model
-from tests.tables import ALONE, molecules, read, write
+from tests.tables import ALONE, GOLDEN, molecules, read, write
 
 NETWORK = {"channels": 16, "layers": 1, "heads": 2}
 SETTINGS = TrainSettings(epochs=1, model_arguments=NETWORK, progress=False, threads=1, accelerator="cpu")
-GOLDEN = Path(__file__).parents[1] / "prediction" / "golden"
 
 
 @pytest.fixture
@@ -60,8 +58,7 @@ def test_what_does_not_suit_is_one_line(training: dict, message: str, data: Data
 
 def test_numbers_and_sequences_do_not_go_on_from_each_other(data: DataSettings, tmp_path) -> None:
     start = GOLDEN / "sequence.gtx"
-    with pytest.raises(InputError, match="does not support training that starts from another model"):
-        train_model(data, SETTINGS, tmp_path / "out", start=start)
-    with pytest.raises(InputError, match="does not support training that starts from another model"):
-        numbers = DataSettings(data.data, ("part",), workers=0)
-        train_model(numbers, TrainSettings(), tmp_path / "out", start=start)
+    numbers = DataSettings(data.data, ("part",), workers=0)
+    for table, settings in ((data, SETTINGS), (numbers, TrainSettings())):
+        with pytest.raises(InputError, match="does not support training that starts from another model"):
+            train_model(table, settings, tmp_path / "out", start=start)

@@ -14,7 +14,7 @@ from gtx.tasks import InferredTask, Regression, make_task
 from gtx.training_data import DataSettings, count_weightless, left_out_lines, load_training_table, outlier_lines
 from gtx.workflow.benchmark import folds_of
 from gtx.workflow.outputs import data_lines
-from tests.tables import TINY_TRAIN, molecules, read, write
+from tests.tables import GOLDEN, TINY_TRAIN, load, molecules, read, write
 
 KERNEL = ["--model=kernel", "--no-baselines", "--no-report", "--no-progress", "--workers=0"]
 
@@ -87,13 +87,11 @@ def test_a_column_of_relations_makes_bounds(tmp_path, capsys) -> None:
     assert "bounds 30, bounds_kept 0." in capsys.readouterr().err
     kept = gtx.load(run / "model.gtx").header.training.values["Standard Value"]
     assert any(cell.startswith(">=") for cell in kept) and any(cell[0].isdigit() for cell in kept)
-    bare = write(
-        tmp_path / "b.csv", [[row["Smiles"], row["Standard Value"]] for row in read(file)], [HEADER[0], HEADER[2]]
-    )
-    assert main(["predict", str(run / "model.gtx"), str(bare), f"--out={tmp_path / 'q.csv'}"]) == 0
-    assert (
-        "there is no column 'Standard Relation' with relations, and all values are read as" in capsys.readouterr().err
-    )
+    rows = [[row["Smiles"], row["Standard Value"]] for row in read(file)]
+    bare = str(write(tmp_path / "b.csv", rows, HEADER[::2]))
+    assert main(["predict", str(run / "model.gtx"), bare, f"--out={tmp_path / 'q.csv'}"]) == 0
+    said = "there is no column 'Standard Relation' with relations, and all values are read as"
+    assert said in capsys.readouterr().err
 
 
 def test_relations_that_are_not_read_are_said(tmp_path, capsys) -> None:
@@ -107,10 +105,9 @@ def test_relations_that_are_not_read_are_said(tmp_path, capsys) -> None:
     exact = chembl(tmp_path / "e.csv", ["'='", "'~'"] * 5)
     exact = DataSettings(str(exact), ("Standard Value",), workers=0)
     assert not any("relations of bounds" in line for line in data_lines(load_training_table(exact)))
-    golden = str(Path(__file__).parents[1] / "prediction" / "golden" / "mix.gtx")
     rows = [[row["Smiles"], row["Standard Relation"], row["Standard Value"]] for row in read(file)]
     scored = write(tmp_path / "s.csv", rows, ["smiles", "rel", "solvation_water"])
-    assert main(["predict", golden, str(scored), f"--out={tmp_path / 'p.csv'}"]) == 0
+    assert main(["predict", str(GOLDEN / "mix.gtx"), str(scored), f"--out={tmp_path / 'p.csv'}"]) == 0
     assert "column 'rel' has relations of bounds (12 '>'" in capsys.readouterr().err
 
 
@@ -124,20 +121,17 @@ def test_relations_that_are_not_read_are_said(tmp_path, capsys) -> None:
     ],
 )
 def test_what_relations_cannot_be_read_is_refused(name, targets, column, message, tmp_path) -> None:
-    file = write(
-        tmp_path / "t.csv", [["C", ">", 1, 2], ["CC", "=", 0, 2], ["CCC", "", 2, 3]], ["smiles", "r", "gap", "dipole"]
-    )
+    rows = [["C", ">", 1, 2], ["CC", "=", 0, 2], ["CCC", "", 2, 3]]
     with pytest.raises(InputError, match=message):
         task = make_task(name, targets, {"relation_column": column})
-        load_training_table(DataSettings(str(file), task=task, workers=0))
+        load(tmp_path / "t.csv", rows, ["smiles", "r", "gap", "dipole"], task=task)
 
 
 def test_a_relation_that_is_none_is_an_error_of_its_row(tmp_path) -> None:
     rows = [["C" * n, "=", n] for n in range(1, 12)]
     rows[2][1:], rows[4][1:], rows[5][1:] = ["about", 3], ["<", ">5"], [">", ">6"]
     rows[7][1:], rows[8][1:], rows[9][1:], rows[10][1:] = ["-", 8], ["1", 9], [">", "NA"], ["about", ""]
-    file = write(tmp_path / "t.csv", rows, ["smiles", "r", "y"])
-    data = load_training_table(DataSettings(str(file), task=InferredTask("y", relation_column="r"), workers=0))
+    data = load(tmp_path / "t.csv", rows, ["smiles", "r", "y"], task=InferredTask("y", relation_column="r"))
     errors = data.files[0].row_log.errors
     assert list(errors) == [3, 5, 8, 9] and "=, ~, >, >=, <, <= or blank" in errors[5]
     assert 'value "about 3"' in errors[3] and 'value "- 8"' in errors[8] and 'value "1 9"' in errors[9]
@@ -161,9 +155,7 @@ def test_rows_without_a_value_are_counted_and_rows_that_disagree_are_named(tmp_p
     rows = [[s, i] for i, s in enumerate(molecules(40)["smiles"])]
     rows[5][1], rows[7][1], rows[9][1] = "", "NA", "#NV"
     rows += [[rows[0][0], 2.5], [rows[0][0], ""], [rows[1][0], 1]]
-    dataset = load_training_table(
-        DataSettings(str(write(tmp_path / "data.csv", rows, ["smiles", "y"])), ("y",), workers=0)
-    )
+    dataset = load(tmp_path / "data.csv", rows, ["smiles", "y"], target_columns=("y",))
     lines = data_lines(dataset)
     assert "in none of the sets: 4 molecules without any target value" in lines
     named = "2 molecules fill 5 rows, 1 of them with conflicting labels: y is 0 in row 1, 2.5 in row 41"
@@ -178,9 +170,7 @@ def test_values_far_from_the_others_are_told(tmp_path) -> None:
     y = np.random.default_rng(0).normal(5, 1, 40)
     for change, said in (({}, []), ({7: 5000.0, 9: -200.0}, ["2 values far from the others, half of which lie from "])):
         rows = [[s, change.get(i, y[i])] for i, s in enumerate(molecules(40)["smiles"])]
-        dataset = load_training_table(
-            DataSettings(str(write(tmp_path / "data.csv", rows, ["smiles", "y"])), ("y",), workers=0)
-        )
+        dataset = load(tmp_path / "data.csv", rows, ["smiles", "y"], target_columns=("y",))
         lines = outlier_lines(dataset)
         assert len(lines) == len(said) and all(words in line for words, line in zip(said, lines, strict=True))
         assert all("; the farthest is 5000 in row 8: a typing error" in line for line in lines)
@@ -240,9 +230,8 @@ def test_notes_call_a_reaction_a_reaction(tmp_path) -> None:
     chains = ["".join(f"[CH2:{k}]" for k in range(3, i)) for i in range(3, 43)]
     rows = [[f"{chain}[CH2:1][Br:2]>>{chain}[CH3:1].[BrH:2]", i] for i, chain in enumerate(chains)]
     rows += [[rows[0][0], 7], [rows[1][0], ""]]
-    source = write(tmp_path / "data.csv", rows, ["rxn", "y"])
-    featuriser = Featuriser(reaction="reactants-difference")
-    dataset = load_training_table(DataSettings(str(source), ("y",), "rxn", featuriser=featuriser, workers=0))
+    options = {"smiles_column": "rxn", "featuriser": Featuriser(reaction="reactants-difference")}
+    dataset = load(tmp_path / "data.csv", rows, ["rxn", "y"], target_columns=("y",), **options)
     lines = data_lines(dataset)
     assert "in none of the sets: 1 reaction without any target value" in lines
     assert any(

@@ -1,6 +1,5 @@
 """A study of settings: it resumes, prunes, notes what fails, and never sees the rows that score it."""
 
-import csv
 import math
 import os
 import signal
@@ -24,7 +23,7 @@ from gtx.workflow import run as workflow_run
 from gtx.workflow import tuning
 from gtx.workflow.baselines import Baselines
 from gtx.workflow.tuning import ARCHITECTURE, SCRATCH, Pruning, Space, Tuned, trial_folder, tune
-from tests.tables import TINY, TINY_WORDS, molecules, write
+from tests.tables import TINY, TINY_WORDS, molecules, read, write, write_molecules
 from tests.training.distributed import FORKS
 
 pytestmark = pytest.mark.slow
@@ -38,7 +37,7 @@ COLUMNS = ["smiles", "solvation_water"]
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory) -> DataSettings:
-    table = write(tmp_path_factory.mktemp("table") / "t.csv", molecules(40)[COLUMNS].to_numpy().tolist(), COLUMNS)
+    table = write_molecules(tmp_path_factory.mktemp("table") / "t.csv", 40, *COLUMNS[1:])
     return DataSettings(str(table), COLUMNS[1:], workers=0)
 
 
@@ -73,17 +72,6 @@ def made_up(monkeypatch, unscored: list[Path]) -> Callable[[dict], None]:
     return happens.update
 
 
-def found(out: Path) -> list[dict[str, str]]:
-    with (out / "trials.csv").open() as file:
-        return list(csv.DictReader(file))
-
-
-def logged(folder: Path) -> list[float]:
-    """R² of the validation rows, epoch by epoch."""
-    with (folder / "members" / "0" / "log.csv").open() as file:
-        return [float(row["val_r2"]) for row in csv.DictReader(file)]
-
-
 def results(tuned: Tuned, study: str = "main") -> list[tuple[dict, float | None]]:
     return [(trial.params, trial.value) for trial in tuned.trials[study]]
 
@@ -92,7 +80,8 @@ def test_a_study_resumes_where_it_was_interrupted(data, unscored, tmp_path, monk
     settings = replace(SETTINGS, keep_by="r2")
     whole = tune(data, settings, tmp_path / "whole", **HOW)
     for one in whole.trials["main"]:  # a trial is scored as its epoch was chosen
-        assert one.value == pytest.approx(-logged(trial_folder(whole.out, "main", one))[-1], rel=1e-4)
+        log = read(trial_folder(whole.out, "main", one) / "members" / "0" / "log.csv")
+        assert one.value == pytest.approx(-float(log[-1]["val_r2"]), rel=1e-4)
     step, epochs = TrainingModule.training_step, []
 
     def interrupted(self: TrainingModule, *batch: object) -> object:
@@ -152,6 +141,8 @@ def test_the_first_trial_is_the_default_and_more_trials_are_added_when_asked(dat
     assert len(more.trials["main"]) == 6 and results(more)[:2] == results(first) and not more.was_finished
     assert (tmp_path / "importance.png").exists() and (tmp_path / "history.png").exists()
     assert tune(data, SETTINGS, tmp_path, **HOW | {"trials": 5}).was_finished  # fewer than there are
+    brief = tune(data, SETTINGS, tmp_path / "brief", **HOW | {"trials": 50}, hours=1e-9)
+    assert 1 <= len(brief.trials["main"]) < 50  # they end when the hours are over
 
 
 def told_by_two(folder: Path, study: str, trial: optuna.trial.FrozenTrial, best: object) -> None:
@@ -167,7 +158,7 @@ def processes(folder: Path) -> dict[int, int]:
 
 
 @pytest.mark.usefixtures("forks")
-def test_two_processes_share_the_trials_of_a_study(data, unscored, tmp_path, monkeypatch) -> None:
+def test_two_processes_share_the_trials_of_a_study(data, made_up, tmp_path, monkeypatch) -> None:
     (told := tmp_path / "told").mkdir()
     monkeypatch.setattr("tests.workflow.test_tuning.FIRST", os.getpid())
     study = tune(data, SETTINGS, tmp_path / "out", **HOW | {"trials": 4}, jobs=2, tell=partial(told_by_two, told))
@@ -199,10 +190,10 @@ def test_what_fails_is_noted_and_what_falls_behind_is_pruned(data, made_up, tmp_
 
     made_up({1: broken, 2: lambda: math.nan, 9: lambda: 99.0, 10: lambda: -1.0})
     study = tune(data, SETTINGS, tmp_path, **HOW | {"trials": 11})
-    states = [row["state"] for row in found(tmp_path)]
+    rows = read(tmp_path / "trials.csv")
+    states = [row["state"] for row in rows]
     assert states[1:3] == ["FAIL", "FAIL"] and states[9:] == ["PRUNED", "COMPLETE"] and len(states) == 11
-    assert found(tmp_path)[1]["user_attrs_error"] == "MemoryError: of 3 GiB"
-    assert "nan" in found(tmp_path)[2]["user_attrs_error"]
+    assert rows[1]["user_attrs_error"] == "MemoryError: of 3 GiB" and "nan" in rows[2]["user_attrs_error"]
     assert study.best.number == 10
     made_up(dict.fromkeys(range(2), broken))
     with pytest.raises(InputError, match="none of 2 trials of study 'main' came to its end; the first error: Mem"):
@@ -227,11 +218,6 @@ def test_a_bad_trial_is_pruned_at_a_stage_and_the_defaults_never() -> None:
     spared(0, rows(40, 2.0))
     good(0, rows(40, 0.5))
     assert study.trials[0].intermediate_values == dict.fromkeys(range(1, 11), 1.0)
-
-
-def test_trials_end_when_the_hours_are_over(data: DataSettings, made_up: Callable[[dict], None], tmp_path) -> None:
-    study = tune(data, SETTINGS, tmp_path, **HOW | {"trials": 50}, hours=1e-9)
-    assert 1 <= len(study.trials["main"]) < 50
 
 
 def test_damaged_files_are_written_anew_or_named(data: DataSettings, made_up: Callable[[dict], None], tmp_path) -> None:
