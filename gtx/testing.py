@@ -113,8 +113,14 @@ def example_batch(
         smiles: the molecules.
         positions: whether the batch has random coordinates `pos` `[N, 3]`; "partial": those of the second molecule are
             NaN.
+
+    Raises:
+        InputError: the settings do not suit one of the molecules, such as a limit on their atoms.
     """
-    batch = featurise(featuriser or Featuriser(), list(smiles), workers=0).store.batch()
+    done = featurise(featuriser or Featuriser(), list(smiles), workers=0)
+    if refused := [(text, error) for text, error in zip(smiles, done.errors, strict=True) if error]:
+        raise InputError("the featuriser refuses {}: {}".format(*refused[0]))
+    batch = done.store.batch()
     if positions != "none":
         batch.pos = 2.0 * torch.randn(batch.num_nodes, 3, generator=torch.Generator().manual_seed(0))
         if positions == "partial":
@@ -133,8 +139,9 @@ def renumbered(batch: Batch, seed: int = 0) -> tuple[Batch, Tensor]:
     place[order] = torch.arange(len(order))
     other = batch.clone()
     other.x, other.edge_index = batch.x[order], place[batch.edge_index]
-    if batch.pos is not None:
-        other.pos = batch.pos[order]
+    for name in ("pos", "atom_features"):
+        if name in batch:
+            other[name] = batch[name][order]
     return other, order
 
 
@@ -222,8 +229,8 @@ def _check_attention(
 ) -> None:
     exact = dtype == torch.float64
     tolerance, tight = (1e-10, 1e-12) if exact else (1e-5, 1e-5)
-    original = layer
-    layer = _shaken(original.to(dtype))
+    original = deepcopy(layer).to(dtype)
+    layer = _shaken(original)
     width = layer.in_channels
     if not isinstance(width, int):
         raise TypeError(f"check_attention: expected a layer with one width of input, got {width}")
@@ -369,15 +376,17 @@ def check_encoding(
         before = encoding(batch, graph)
         check_yield(before, (graph.num_nodes, graph.num_pairs), declared)
     with guarantee("a batch without atoms yields nothing", "Look out for `max` and `[-1]` of nothing.") as nothing:
-        empty = Data(
-            x=torch.zeros(0, batch.x.shape[1], dtype=torch.long),
-            edge_index=torch.zeros(2, 0, dtype=torch.long),
-            edge_attr=torch.zeros(0, batch.edge_attr.shape[1], dtype=torch.long),
-            pos=torch.zeros(0, 3),
-            num_nodes=0,
-        )
-        for ptr in ([0], [0, 0]):
-            check_yield(encoding(empty, CompleteGraph.from_ptr(torch.tensor(ptr))), (0, 0), nothing)
+        for ptr in (torch.tensor([0]), torch.tensor([0, 0])):
+            empty = Batch(
+                _base_cls=Data,
+                x=batch.x[:0],
+                edge_index=batch.edge_index[:, :0],
+                edge_attr=batch.edge_attr[:0],
+                pos=torch.zeros(0, 3),
+                batch=batch.batch[:0],
+                ptr=ptr,
+            )
+            check_yield(encoding(empty, CompleteGraph.from_ptr(ptr)), (0, 0), nothing)
     lesson = "A tensor made in `forward` needs `device=` of the batch's tensors."
     with guarantee("it is computed where the batch lives", lesson) as device, torch.device("meta"):
         for what, values in zip(names, encoding(batch, graph), strict=True):

@@ -7,6 +7,7 @@ from torch_geometric.data import Batch
 from torch_geometric.nn import global_add_pool
 
 from gtx.attention import ScaledDotScore, Score
+from gtx.base.errors import InputError
 from gtx.data import MoleculeStore
 from gtx.encodings import CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
 from gtx.graph import CompleteGraph
@@ -16,7 +17,15 @@ from gtx.nn import EdgeAttention
 from gtx.settings import learned
 from gtx.tasks import Regression, TargetScaler
 from gtx.tasks.regression import NumberAnswers, NumberObjective
-from gtx.testing import GuaranteeError, check_attention, check_encoding, check_model, check_score, check_task
+from gtx.testing import (
+    GuaranteeError,
+    check_attention,
+    check_encoding,
+    check_model,
+    check_score,
+    check_task,
+    example_batch,
+)
 from tests.tables import molecules
 
 # --- scores
@@ -77,7 +86,10 @@ def test_broken_scores() -> None:
             check_score(score)
 
 
-def test_a_broken_normaliser() -> None:
+def test_a_broken_normaliser_and_a_layer_that_is_left_as_it_is() -> None:
+    layer = EdgeAttention(12, 4, 3)
+    check_attention(layer)
+    assert layer(torch.ones(2, 12), torch.tensor([[0], [1]])).dtype == torch.float32
     layer = EdgeAttention(12, 4, 3, normaliser=OverTheBatch())
     with pytest.raises(GuaranteeError, match="edge list and complete graph agree"):
         check_attention(layer)
@@ -134,6 +146,15 @@ class Lowered(OfPairs):
         return (x[sender] + 0.123) @ torch.full((1, 1), 0.777, device=x.device)
 
 
+class ShareOfMolecule(OfPairs):
+    """Reads which molecule each atom is of, and how many molecules there are."""
+
+    def forward(self, data: Batch, graph: CompleteGraph) -> tuple[None, Tensor]:
+        sender, _ = graph.pair_index
+        total = global_add_pool(data.x[:, :1].float(), data.batch, data.num_graphs)
+        return None, data.x[sender, :1] / total[data.batch[sender]]
+
+
 class Drawn(OfPairs):
     fixed = True
 
@@ -143,6 +164,7 @@ class Drawn(OfPairs):
 
 def test_broken_encodings() -> None:
     check_encoding(OfPairs())
+    check_encoding(ShareOfMolecule())
     check_encoding(ReadsNumbers(), order_matters=True)
     for encoding, arbitrary, message in (
         (OfPairs, False, "expected an instance, such as .*, got <class"),
@@ -238,6 +260,15 @@ def test_broken_models() -> None:
             check_model(model)
     with pytest.raises(GuaranteeError, match="rotation, mirror image and translation change nothing"):
         check_model(Placed(), positions="known")
+
+
+def test_molecules_that_a_featuriser_refuses_are_named_and_not_left_out() -> None:
+    for featuriser, message in (
+        (Featuriser(max_atoms=12), r"refuses CC\(=O\)Oc1ccccc1C\(=O\)O: has 13 atoms"),
+        (Featuriser(reaction="reactants-products"), "is no reaction"),
+    ):
+        with pytest.raises(InputError, match=message):
+            example_batch(featuriser)
 
 
 def test_a_model_with_a_broken_score() -> None:

@@ -359,6 +359,8 @@ class ClippedDotScore(_LearnedScore):
 
     def __init__(self, heads: int, edge_dim: int, clip: float = 5.0) -> None:
         super().__init__(heads)
+        if clip <= 0:
+            raise ValueError(f"expected a bound of the score above 0, got clip={clip}")
         self.clip = clip
         self.lin_edge: Linear = Linear(edge_dim, heads)
 

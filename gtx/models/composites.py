@@ -168,8 +168,8 @@ class MultiConformerModel(MoleculeModel):
         super().__init__()
         if pool not in ("mean", "attention"):
             raise ValueError(f'expected the pool "mean" or "attention", got {pool!r}')
-        if model.per != "molecule":
-            raise ValueError(f"conformers of molecules are pooled: expected a model per molecule, got {model.per}")
+        if (levels := [model.per, *model.also]) != ["molecule"]:
+            raise ValueError(f"conformers are pooled: expected a model per molecule, got per {' and '.join(levels)}")
         self.model = model
         self.width = model.width
         self.pool = pool

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal
 
-from gtx.base.schema import Text, check, entries, integer
+from gtx.base.schema import Text, check, entries, integer, list_of
 from gtx.encodings import (
     BondFeatures,
     GaussianDistance,
@@ -25,6 +25,17 @@ from gtx.nn import SubstructureCountEmbedding
 from gtx.nn.features import FARTHEST
 
 EncodingName = Literal["bonds", "path", "walk", "degree", "ring", "simple_paths"]
+
+_COLUMNS = list_of(integer()) | None
+LABELS = list_of(
+    list_of(
+        entries(
+            {"radius": integer(0, FARTHEST)},
+            {"atoms": _COLUMNS, "bonds": _COLUMNS, "sides": list_of(list_of(integer()))},
+        )
+    )
+)
+"""Kind of the labels of a kernel: for each choice its schemes, arguments of `hash_atom_environments` by name."""
 
 FOUNDATION = entries({"sha256": Text, "width": integer(1)})
 """Kind of the specification of a foundation."""
@@ -145,15 +156,14 @@ def kernel_ridge(
             destroys or forms are then counted too.
 
     Raises:
-        ValueError: `labels` has an unknown column or an unknown argument; `foundation` reads other codes.
+        ValueError: `labels` lacks a radius, or has an unknown column or argument; `foundation` reads other codes.
     """
     sides = sizes_of_sides(atom_sizes, bond_sizes, reaction)
     labels = labels or usual_schemes(sides)
+    check(labels, LABELS, "labels")
     for one in chain.from_iterable(labels):
         if unknown := set(one) - {"radius", "atoms", "bonds", "sides"}:
             raise ValueError(f"labels: expected radius, atoms and bonds, got {sorted(unknown)}")
-        if not 0 <= one["radius"] <= FARTHEST:
-            raise ValueError(f"labels: expected a radius from 0 to {FARTHEST}, got {one['radius']}")
         _check_columns("labels", one, atom_sizes, bond_sizes)
     if foundation is not None:
         check(dict(foundation), FOUNDATION, "foundation")

@@ -190,8 +190,9 @@ def test_gradients_reach_every_weight(pool: str, batch: Batch) -> None:
 def test_what_is_wrong_is_named(batch: Batch) -> None:
     with pytest.raises(ValueError, match='expected the pool "mean" or "attention", got \'sum\''):
         pooled("sum")
-    with pytest.raises(ValueError, match="expected a model per molecule, got atom"):
-        MultiConformerModel(make("standard", coordinates=True, per="atom"))
+    for levels, got in (({"per": "atom"}, "atom"), ({"also": {"bond": 1}}, "molecule and bond")):
+        with pytest.raises(ValueError, match=f"expected a model per molecule, got per {got}"):
+            MultiConformerModel(make("standard", coordinates=True, **levels))
     other = batch.clone()
     other.pos = batch.pos[:, :4]
     with pytest.raises(ValueError, match=r"expected pos \[N, 3 K\] of K conformers, got \[10, 4\]"):
