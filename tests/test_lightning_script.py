@@ -15,6 +15,7 @@ import torch
 from pytorch_lightning import Trainer
 
 import gtx
+from gtx.data import FeatureColumns
 from gtx.models import standard
 from gtx.molecules import Featuriser, read_smiles
 from gtx.tasks import Regression
@@ -100,6 +101,18 @@ def test_predictions_of_atoms_are_a_list_for_each_molecule(tmp_path) -> None:
     assert 0 < torch.cat(predicted).mean() < 4  # bonds of an atom
 
 
+def test_a_named_model_reads_feature_columns_and_batches_have_the_seed_of_the_settings(tmp_path) -> None:
+    frame = molecules(60)[["smiles", "gap"]].assign(ph=np.arange(60))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    features, settings = FeatureColumns(("ph",)), TrainSettings(seed=5)
+    data = MoleculeDataModule.from_table(tmp_path / "t.csv", "gap", settings=settings, features=features)
+    module = TrainingModule.from_data(data, **TINY["model_arguments"])
+    assert data.seed == module.seed == 5
+    Trainer(max_epochs=1, **QUIET).fit(module, data)
+    mean = float(module.model.readout.descriptors.mean[-1])
+    assert mean == pytest.approx(float(data.train.descriptors[:, -1].mean()))
+
+
 def test_what_lightning_would_say_cryptically(table: Path, monkeypatch) -> None:
     module, data = parts(table)
     with pytest.raises(gtx.InputError, match=r"holds weights alone: give model= and task= too.*Predictor\.of"):
@@ -109,6 +122,8 @@ def test_what_lightning_would_say_cryptically(table: Path, monkeypatch) -> None:
     without = MoleculeDataModule(data.task, data.train, data.val)
     with pytest.raises(gtx.InputError, match=r"expected a data module of MoleculeDataModule\.from_table"):
         TrainingModule.from_data(without)
+    with pytest.raises(gtx.InputError, match="give the Trainer max_epochs or max_steps"):
+        Trainer(max_epochs=-1, max_time="00:00:00:01", **QUIET).fit(module, data)
     for call in (Trainer(**QUIET).test, Trainer(**QUIET).predict):
         with pytest.raises(gtx.InputError, match="the data module has no test molecules"):
             call(module, without)

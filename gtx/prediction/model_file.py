@@ -117,7 +117,7 @@ class KernelMember(nn.Module):
         blend = each[task.targets[0]] if alike else "; ".join(f"{name}: {words}" for name, words in each.items())
         names = self.kernel.kernel_names
         compares = f", compares {', '.join(names)} embeddings" if "foundation" in names else ""
-        return f"{blend}, kernel fitted to {len(self.kernel.row):,} molecules{compares}"
+        return f"{blend}, kernel of {len(self.kernel.row):,} molecules{compares}"
 
 
 # --- The weights of a model file: the networks and the kernel that its header describes, compared with its tensors.

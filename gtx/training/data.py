@@ -71,7 +71,7 @@ class MoleculeDataModule(LightningDataModule):
         train, val, test: training, validation and test molecules, with targets in their own units; `val` and `test` may
             be empty.
         settings: training settings, such as the pairs of a batch.
-        seed: seed of this network.
+        seed: seed of this network; by default that of the settings.
 
     Attributes:
         train, val, test: the molecules, with targets in their own units.
@@ -95,12 +95,12 @@ class MoleculeDataModule(LightningDataModule):
         val: MoleculeStore,
         test: MoleculeStore | None = None,
         settings: TrainSettings | None = None,
-        seed: int = 0,
+        seed: int | None = None,
     ) -> None:
         super().__init__()
         self.task = task
         self.settings: TrainSettings = settings or TrainSettings()
-        self.seed = seed
+        self.seed: int = self.settings.seed if seed is None else seed
         self.train, self.val = train, val
         self.test: MoleculeStore = val.subset(torch.arange(0)) if test is None else test
         parts = {"train": train, "val": val, "test": self.test}

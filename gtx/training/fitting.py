@@ -27,6 +27,7 @@ from gtx.base.errors import InputError
 from gtx.data import MoleculeStore, Split
 from gtx.data.featurising import open_process_pool
 from gtx.kernel import KernelRidge
+from gtx.models.catalogue import CLOSED_FORM_MODELS
 from gtx.nn import MoleculeModel
 from gtx.settings.training import TrainSettings
 from gtx.tasks import Task
@@ -265,7 +266,8 @@ MOLECULES_WORTH_PROCESSES = 20_000
 def networks_at_a_time(settings: TrainSettings, rows: int) -> int:
     """Return the number of networks that are trained at the same time, each in a process, for a number of rows."""
     on_cpu = settings.accelerator == "cpu" or (settings.accelerator == "auto" and not torch.accelerator.is_available())
-    worthwhile = rows * (settings.epochs or 0) >= MOLECULES_WORTH_PROCESSES
+    in_epochs = settings.model not in CLOSED_FORM_MODELS
+    worthwhile = in_epochs and rows * (settings.epochs or 0) >= MOLECULES_WORTH_PROCESSES
     if not on_cpu or not worthwhile or are_several(settings.devices) or settings.logger:
         return 1
     return min(settings.folds, settings.threads or torch.get_num_threads())

@@ -50,9 +50,7 @@ class History(Callback):
     def on_train_epoch_end(self, trainer: Trainer, module: LightningModule) -> None:
         loss = float(trainer.strategy.reduce(torch.stack(self.losses).mean(), reduce_op="mean"))
         if not math.isfinite(loss):
-            raise InputError(
-                f"training diverged: the loss is {loss} in epoch {trainer.current_epoch + 1}; a lower lr may help"
-            )
+            raise diverged(f"the loss is {loss} in epoch {trainer.current_epoch + 1}")
         logged = {"lr": float(trainer.optimizers[0].param_groups[0]["lr"]), "train_loss": loss}
         module.log_dict(logged, sync_dist=True)  # the same on every rank
         validated = {k: float(v) for k, v in trainer.callback_metrics.items() if k.startswith("val_")}
@@ -71,6 +69,11 @@ class History(Callback):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.rows = state["rows"]
+
+
+def diverged(what: str) -> InputError:
+    """Make the error of a training whose loss or weights are not finite."""
+    return InputError(f"training diverged: {what}; a lower lr may help")
 
 
 def read_log(folder: Path) -> list[dict[str, float]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import warnings
@@ -38,8 +39,8 @@ class TrainingModule(LightningModule):
         model: module that maps a batch of B molecules to outputs `[B, C]`.
         task: task that defines the loss, and the scores of validation and test rows.
         settings: settings of the optimiser and its schedule.
-        seed: seed of the network. The seed, the number of the epoch and the rank of the process determine all
-            random numbers of an epoch.
+        seed: seed of the network, by default that of the settings. The seed, the number of the epoch and the rank of
+            the process determine all random numbers of an epoch.
 
     Attributes:
         spec: specification of a model that `from_data` made, for `gtx.prediction.Predictor.of`.
@@ -47,7 +48,9 @@ class TrainingModule(LightningModule):
 
     in_whole_steps = False
 
-    def __init__(self, model: nn.Module, task: Task, settings: TrainSettings | None = None, seed: int = 0) -> None:
+    def __init__(
+        self, model: nn.Module, task: Task, settings: TrainSettings | None = None, seed: int | None = None
+    ) -> None:
         super().__init__()
         if "lightning.pytorch" in sys.modules:  # its Trainer refuses this module, without a reason
             warnings.warn(
@@ -56,7 +59,7 @@ class TrainingModule(LightningModule):
         self.model = model
         self.task = task
         self.settings: TrainSettings = settings or TrainSettings()
-        self.seed = seed
+        self.seed: int = self.settings.seed if seed is None else seed
         self.spec: dict[str, Any] | None = None
         self.outputs: Tensor | None = None
         self._scorers: dict[str, Callable[[Tensor], dict[str, float]]] = {}
@@ -77,8 +80,11 @@ class TrainingModule(LightningModule):
         read = data.featuriser
         if read is None:
             raise InputError("expected a data module of MoleculeDataModule.from_table, got one of other molecules")
-        sizes: dict[str, Any] = {"atom_sizes": list(read.atom_sizes), "bond_sizes": list(read.bond_sizes)}
-        sizes |= {"out_channels": data.task.objective.out_channels, "num_descriptors": read.num_descriptors}
+        outputs, descriptors = data.task.objective.out_channels, data.train.descriptors.shape[1]
+        sizes = {**read.input_sizes, "out_channels": outputs, "num_descriptors": descriptors}
+        for name in ("atom_features", "bond_features"):
+            if (values := getattr(data.train, name)) is not None:
+                sizes[name] = values.shape[1]
         spec = {"name": model, "arguments": sizes | arguments}
         network = build_model(spec)
         if isinstance(network, MoleculeModel):
@@ -169,8 +175,10 @@ class TrainingModule(LightningModule):
         return self._scheduled(adamw(self.model, s.lr, s.weight_decay, fused=not scaled, rates=s.rates))
 
     def _scheduled(self, optimiser: Optimizer) -> OptimizerLRSchedulerConfig:
-        s, steps = self.settings, int(self.trainer.estimated_stepping_batches)
-        schedule = warmup_cosine(optimiser, steps, s.warmup, s.head_first or 0.0)
+        s, steps = self.settings, self.trainer.estimated_stepping_batches
+        if math.isinf(steps):
+            raise InputError("the learning rate falls to 0 at the last step: give the Trainer max_epochs or max_steps")
+        schedule = warmup_cosine(optimiser, int(steps), s.warmup, s.head_first or 0.0)
         return {"optimizer": optimiser, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
     def _collect(self, batch: Any, rows: int) -> None:

@@ -142,7 +142,7 @@ def predict_baselines(
                 prediction[:, columns] += known[:, [t]]
         yield method.name, task.project(prediction), settings
     train = dataset.split["train"]
-    if why_no_closed_form(task, store) is None and not np.isnan(y[train]).all(0).any():
+    if why_no_closed_form(task, store.subset(train)) is None:
         yield "kernel", *_predict_by_kernel(store, train, task, kernel)
 
 
@@ -157,7 +157,8 @@ def _predict_by_kernel(
         fit_closed_form(kernel, task, store.subset(train))
     outputs = outputs_of(deepcopy(kernel).cpu(), store)
     share = 0.0 if kernel.descriptors is None else float(kernel.descriptors.share)
-    settings = {"descriptors": round(share, 6), "training_rows": len(train), "ridge": kernel.ridge.tolist()}
+    rows = len(kernel.rows_used(len(train)))
+    settings = {"descriptors": round(share, 6), "training_rows": rows, "ridge": kernel.ridge.tolist()}
     return task.objective.point.unscale(outputs, store).numpy(), settings
 
 

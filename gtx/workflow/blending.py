@@ -26,6 +26,7 @@ from gtx.tasks import Answers, NumericTask, Predictions, Task
 from gtx.tasks.closed_form import fit_closed_form, outputs_of, why_no_closed_form
 from gtx.tasks.numeric import is_numeric
 from gtx.training import TrainedMember, TrainSettings
+from gtx.training.logging import diverged
 from gtx.workflow.specs import add_learned_arguments, make_model_spec
 
 MIN_ROWS = 10
@@ -89,8 +90,14 @@ class Blended:
         note: str | None = None,
         alone: Mapping[str, Outputs] | None = None,
     ) -> Self:
-        """Calibrate a predictor on validation rows of a store; `alone` are the outputs of network and kernel."""
+        """Calibrate a predictor on validation rows of a store; `alone` are the outputs of network and kernel.
+
+        Raises:
+            InputError: no prediction is finite, because the last step of the training diverged.
+        """
         answers = predictor.answers(store, outputs.held_out)
+        if not (answers.finite.any() or predictor.task.writes):
+            raise diverged("no prediction is a finite number")
         task = predictor.task.calibrate(answers.subset(val), targets_of(store).numpy()[val])
         fitted = predictor.with_header(replace(predictor.header, task=task))
         parts = {}
@@ -277,9 +284,6 @@ def obstacle_to_blend(task: Task, trained: Sequence[MoleculeStore], val: Molecul
     for train in trained:
         if obstacle := why_no_closed_form(task, train):
             return obstacle
-        for name, blank in zip(task.targets, targets_of(train).isnan().all(0).tolist(), strict=True):
-            if blank:
-                return f"all values of {name} are in one fold"
     most = int((~targets_of(val).isnan()).sum(0).max()) if len(val) else 0
     if most < MIN_ROWS:
         few = f"{plural(most, 'validation row')} {'is' if most == 1 else 'are'} too few to weigh a kernel beside it"

@@ -13,6 +13,7 @@ import torch
 from gtx.base.errors import InputError
 from gtx.data.feature_columns import NO_FEATURES, FeatureColumns
 from gtx.models import build_model
+from gtx.models.catalogue import CLOSED_FORM_MODELS
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelFileHeader
 from gtx.prediction.foundation import FOUNDATION_MODEL, resolve_model_path
@@ -173,6 +174,8 @@ def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: 
     for task in (header.task, data.task):
         if task is not None and task.writes:
             raise InputError(f"task {task.name} does not support training that starts from another model (--from)")
+    if (name := header.model["name"]) in CLOSED_FORM_MODELS:
+        raise InputError(f"model {name} is solved in closed form, and no training can go on from it: leave out --from")
     if settings.model_arguments or settings.model not in (TrainSettings().model, header.model["name"]):
         raise InputError(
             "a model that is trained further keeps its architecture: leave out model and model_arguments "

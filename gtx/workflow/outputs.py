@@ -16,6 +16,7 @@ from gtx.data.similarity import draw_rows, nearest_similarity
 from gtx.data.splits import SPLIT_PARTS
 from gtx.data.table_writer import find_unused_column_name, output_header, output_row
 from gtx.kernel import KernelRidge, LearningCurve, measure_learning_curves
+from gtx.kernel.regression import MOST_ROWS
 from gtx.models.catalogue import CLOSED_FORM_MODELS
 from gtx.prediction import Predictor
 from gtx.prediction.domain import BANDS, MOST_MEASURED
@@ -88,6 +89,10 @@ def training_lines(settings: TrainSettings, blended: Blended, result: RunResult,
             f"model.gtx contains its training rows, for {reader}: "
             f"{predictor.header.training.describe()}; --no-training-rows leaves them out"
         )
+    kernel = predictor.kernel_member.kernel if predictor.kernel_member else predictor.members[0]
+    if isinstance(kernel, KernelRidge) and not kernel.has_all_rows:
+        learned = f"the kernel learned from {MOST_ROWS:,} rows at most, drawn at random"
+        lines.append(f"{learned}, and compares molecules with {len(kernel.row):,} of them")
     lines += result.calibration
     least = min(member.batch_pairs or settings.batch_pairs for member in blended.members)
     if least < settings.batch_pairs:

@@ -229,10 +229,11 @@ class Run:
         return notes if self.fine_tuning is None else notes + self.fine_tuning.notes(dataset, self.task, self.spec)
 
     def earlier_result(self) -> RunResult | None:
-        """Return the result of a finished run; None if it is not finished, or its `metrics.json` is damaged."""
+        """Return the result of a finished run; None if it is not finished, or lost its model file or its metrics."""
 
         def read() -> dict[str, Any] | None:
-            scores = read_plain(self.folder.path / "metrics.json") if self.folder.finished else None
+            there = self.folder.finished and (self.folder.path / "model.gtx").exists()
+            scores = read_plain(self.folder.path / "metrics.json") if there else None
             try:
                 check(scores, METRICS)
             except InputError:

@@ -142,9 +142,13 @@ def test_scores_and_intervals_are_of_the_out_of_fold_predictions(network: Path) 
     assert sum(model.domain.rows[band][0] for band in model.domain.rows) == len(held_out)
 
 
-def test_the_kernel_of_a_fold_is_fitted_to_the_others(data: DataSettings) -> None:
-    settings = replace(TrainSettings(model="kernel", kernel_parts=["substructures"], progress=False), folds=FOLDS)
-    with Run.load(data, settings) as run:
+KERNEL = TrainSettings(model="kernel", kernel_parts=["substructures"], folds=FOLDS, threads=2, progress=False)
+
+
+def test_the_kernel_of_a_fold_is_fitted_to_the_others(data: DataSettings, monkeypatch) -> None:
+    monkeypatch.setattr("gtx.training.fitting.MOLECULES_WORTH_PROCESSES", 0)
+    monkeypatch.setattr("gtx.training.fitting.open_process_pool", None)  # which starts longer than a kernel takes
+    with Run.load(data, KERNEL) as run:
         blended = run.blend(*run.fit())
     molecules, task = run.molecules, run.task
     for each in molecules.networks:
@@ -154,6 +158,16 @@ def test_the_kernel_of_a_fold_is_fitted_to_the_others(data: DataSettings) -> Non
         np.testing.assert_allclose(blended.predictions.mean[each["val"]], own, rtol=1e-4)
     (kernel,) = blended.predictor.members
     assert len(kernel.row) == len(molecules.split["train"])
+
+
+def test_a_kernel_of_a_fold_needs_a_value_of_every_target(data: DataSettings, tmp_path) -> None:
+    frame = pd.read_csv(data.data).assign(lab=lambda t: t.index % FOLDS)
+    frame.loc[frame.lab > 0, "dipole"] = np.nan
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    table = replace(data, data=str(tmp_path / "t.csv"), target_columns=("gap", "dipole"))
+    settings = replace(table, split="group", split_by="lab", split_sizes=(0.9, 0.1, 0.0))
+    with pytest.raises(InputError, match="no value of dipole is among the rows that a kernel learns from"):
+        train_model(settings, KERNEL, tmp_path / "run", **ALONE)
 
 
 def test_the_blend_is_weighed_on_all_rows_and_its_kernel_learns_them_all(data: DataSettings, tmp_path) -> None:

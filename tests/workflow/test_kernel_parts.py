@@ -72,7 +72,7 @@ def test_network_and_kernel_with_the_foundation_predict_from_everywhere(blend, t
     np.testing.assert_allclose(found, alone, rtol=1e-5, atol=1e-5)
     assert main(["info", str(blend)]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert re.search(r"blend \d+% network \+ \d+% kernel, kernel fitted to 48 molecules", said)
+    assert re.search(r"blend \d+% network \+ \d+% kernel, kernel of 48 molecules", said)
     assert "molecules, compares substructures, descriptors, foundation embeddings" in said
     assert main(["explain", str(blend), smiles[5], "--draws", "2", "--out", str(tmp_path / "figure.svg")]) == 0
 

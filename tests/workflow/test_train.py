@@ -246,6 +246,29 @@ def test_a_closed_form_trains_saves_predicts_and_is_reported(plain_table: Path, 
     assert "similarity" in capsys.readouterr().out
 
 
+def test_a_model_whose_last_step_diverged_is_not_written(plain_table: Path, tmp_path) -> None:
+    data = DataSettings(str(plain_table), ("gap",), workers=0)
+    with pytest.raises(InputError, match="training diverged: no prediction is a finite number; a lower lr may help"):
+        train_model(data, replace(SHORT, lr=1e30, clip=0.0, batch_molecules=99), tmp_path, **ALONE)
+    assert not (tmp_path / "model.gtx").exists()
+
+
+def test_a_kernel_of_some_rows_says_so_and_is_not_trained_further(plain_table, tmp_path, monkeypatch) -> None:
+    for name, value in {"MOST_EXACT": 10, "INDUCING": 8, "MOST_ROWS": 20}.items():
+        monkeypatch.setattr(gtx.kernel.regression, name, value)
+    monkeypatch.setattr("gtx.workflow.outputs.MOST_ROWS", 20)
+    data = DataSettings(str(plain_table), ("gap",), workers=0)
+    settings = TrainSettings(model="kernel", kernel_parts=["substructures"], progress=False)
+    result = train_model(data, settings, tmp_path / "run", report=False)
+    said = "the kernel learned from 20 rows at most, drawn at random, and compares molecules with 8 of them"
+    assert said in result.notes and result.metrics["baseline"]["kernel"]["settings"]["training_rows"] == 20
+    with pytest.raises(InputError, match="model kernel is solved in closed form, and no training can go on from it"):
+        train_model(data, TrainSettings(progress=False), tmp_path / "on", start=tmp_path / "run" / "model.gtx")
+    (tmp_path / "run" / "model.gtx").unlink()  # the same command makes it again
+    assert not train_model(data, settings, tmp_path / "run", report=False).was_finished
+    assert gtx.load(tmp_path / "run" / "model.gtx").header.targets == ["gap"]
+
+
 OWN_SCORE = "score is a ScaledDotScore, and a model file holds plain values alone: make the model yourself"
 CLOSED_FORM = "tanimoto is solved in closed form and has no training by epochs: leave out"
 COLUMNS = "no column 'nothing'; the columns are 'id', 'structure SMILES', 'gap'"
