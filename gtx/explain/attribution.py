@@ -119,7 +119,7 @@ class Attribution(ExplanationBase):
         contributions: Shapley value of each atom or substructure.
         sums: description of the sums of the values for network and kernel model, and of the baseline.
         smiles, molecules, quantity, prediction, notes, neighbours: as of `ExplanationBase`; the prediction is that of
-            the whole model.
+            one network, with the kernel and the calibration that the model has.
     """
 
     without: float
@@ -136,12 +136,12 @@ class Attribution(ExplanationBase):
     def text(self) -> str:
         """Describe the result in lines of text, the largest values first."""
         rows = zip(self.contributions.values, self.contributions.errors, self.names(), strict=True)
-        drawn = bool(self.contributions.errors.any())
+        drawn = len(self.contributions.values) > EXACT
         how = f"{self.contributions.sets} sets drawn, ± the standard error" if drawn else "all sets"
         lines = []
         for value, error, name in sorted(rows, key=lambda row: -abs(row[0])):
             spread = f" ± {error:<8.2g}" if drawn else ""
-            lines.append(f"{value:>+10.4f}{spread}  {name}")
+            lines.append(f"{value:>+10.4g}{spread}  {name}")
         return "\n".join(
             [
                 *self.headline(),
@@ -200,7 +200,7 @@ def compute_attribution(
     Here \(z_n(S)\) is the output of the network with the attention of the atoms S alone, \(\mu\) is the mean of the
     kernel model, d is the contribution of descriptors, e(S) is the contribution of the embedding that the pretrained
     network computes with the attention of the atoms S alone (0 for a kernel without embeddings), and g converts outputs
-    to the units of the target. v(all) is the prediction of the whole model, and v(none) is the baseline. If g is linear
+    to the units of the target. v(all) is the prediction, and v(none) is the baseline. If g is linear
     and the kernel compares no embeddings, the value of an atom is 1 - s times its value in the network plus s times
     \(\varphi_j\).
 
@@ -222,6 +222,8 @@ def compute_attribution(
     """
     if draws < 2:
         raise InputError(f"draws: expected 2 or more, got {draws}")
+    if to not in ("atoms", "substructures"):
+        raise InputError(f"to: expected atoms or substructures, got {to!r}")
     subject = open_subject(predictor, smiles, target, member, features)
     store, task, column = subject.store, subject.task, subject.column
     players = np.arange(int(store.sizes[0])) if to == "atoms" else assign_substructures(*subject.molecules)

@@ -82,6 +82,15 @@ def open_subject(
         raise InputError(done.errors[0] if header.featuriser.components else f"{smiles!r} {done.errors[0]}")
     given = smiles if isinstance(smiles, str) else ", ".join(smiles)
     kernel_member, parts = predictor.kernel_member, reading_parts(model)
+    notes, blend = [*_notes(model, done.store)], None
+    if kernel_member is not None or members > 1:
+        whole = task.answers.decode(predictor.outputs(done.store), done.store).mean[0, column]
+        if members > 1:
+            together = f"its attention is its own; together they predict {whole:.4g}"
+            notes.insert(0, f"network {member} of {members}: {together}")
+        if kernel_member is not None:
+            share = float(kernel_member.share[column])
+            blend = f"the model predicts {whole:.4g}, a blend of {1 - share:.0%} network and {share:.0%} kernel"
     return Subject(
         model=model,
         store=with_embeddings(done.store, parts[0].foundation) if parts else done.store,
@@ -91,8 +100,8 @@ def open_subject(
         molecules=header.featuriser.read_row(smiles),
         smiles=(done.smiles[0] or given) if "\n" in given else given,
         kernel_member=None if kernel_member is None else deepcopy(kernel_member).cpu().double(),
-        blend=_blend(predictor, task, done.store, column),
-        notes=[*header.warnings(done.store)[0], *_notes(model, done.store, member, members), *done.warnings[0]],
+        blend=blend,
+        notes=[*header.warnings(done.store)[0], *notes, *done.warnings[0]],
         neighbours=neighbour_lines(predictor, smiles),
     )
 
@@ -104,13 +113,9 @@ def index(name: str, number: int, count: int, negative: bool = True) -> int:
     return number % count
 
 
-def _notes(
-    model: GraphTransformer | MultiComponentModel, store: MoleculeStore, member: int, members: int
-) -> Iterator[str]:
+def _notes(model: GraphTransformer | MultiComponentModel, store: MoleculeStore) -> Iterator[str]:
     parts = model.parts(copies(store))
     encoder = parts[0].encoder
-    if members > 1:
-        yield f"network {member} of {members}; the attention of the others may differ"
     inputs = []
     if any(getattr(layer, "local", None) is not None for layer in encoder.layers):
         inputs.append("bond messages")
@@ -134,14 +139,6 @@ def _notes(
         nodes.append("bonds as nodes")
     if nodes:
         yield f"this model has {' and '.join(nodes)}: they carry attention between atoms and are not drawn"
-
-
-def _blend(predictor: Predictor, task: NumericTask, store: MoleculeStore, column: int) -> str | None:
-    if predictor.kernel_member is None:
-        return None
-    prediction = task.answers.decode(predictor.outputs(store), store).mean[0, column]
-    share = float(predictor.kernel_member.share[column])
-    return f"the model predicts {prediction:.4g}, a blend of {1 - share:.0%} network and {share:.0%} kernel"
 
 
 # --- Predictions of one network without some of its attention.
@@ -176,7 +173,7 @@ def outputs_without(
 def in_units(outputs: Tensor, store: MoleculeStore, task: NumericTask, column: int) -> np.ndarray:
     """Convert outputs `[m, C]` for one molecule to predictions `[m]` of a target."""
     molecules = store.subset(torch.zeros(len(outputs), dtype=torch.long))
-    return task.objective.unscale(outputs, molecules)[:, column].numpy()
+    return task.answers.calibrate(task.objective.unscale(outputs, molecules).numpy())[:, column]
 
 
 def predict_without(subject: Subject, model: GraphTransformer | MultiComponentModel, removed: np.ndarray) -> np.ndarray:

@@ -151,6 +151,11 @@ class RunReport:
         return {part: title for part, title in PARTS.items() if part in self.split}
 
     @property
+    def used(self) -> int:
+        """Number of molecules in the parts of the split; those of folds are training molecules too."""
+        return sum(len(rows) for part, rows in self.split.items() if part != "folds")
+
+    @property
     def held_out(self) -> str:
         """The part on which choices were made: "val", or "folds" of a model of several folds."""
         return "folds" if "folds" in self.split else "val"

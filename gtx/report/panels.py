@@ -525,7 +525,7 @@ def learning_curves(gallery: Gallery, report: RunReport, curves: Mapping[str, Ma
                     axes.plot(*zip(*points, strict=True), color=COLOURS[part], linewidth=1.3, label=label)
             for epoch in report.best_epochs:
                 axes.axvline(epoch, color=INK, linewidth=0.8, linestyle=":")
-            if title == "Loss":
+            if title == "Loss" and axes.dataLim.y0 > 0:  # that of a likelihood may be negative
                 axes.set_yscale("log")
                 axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
                 axes.yaxis.set_major_formatter("{x:g}")

@@ -21,7 +21,7 @@ from gtx.data.rows import plural
 from gtx.data.similarity import NearestTrainingMolecules, find_nearest_training_molecules, sample_rows
 from gtx.report.context import ENOUGH, NumericReport, RunReport
 from gtx.report.gallery import Gallery
-from gtx.report.kinds import PARTS, TITLES, score, signed
+from gtx.report.kinds import PARTS, TITLES, number, score, signed
 
 if TYPE_CHECKING:
     from gtx.tasks import Metric
@@ -147,7 +147,7 @@ def _verdict(
         verdict = f"This model and {best} cannot be distinguished: the difference may be chance."
     else:
         better = "better" if (ours < theirs) == metric.lower else "worse"
-        gap = f"{abs(1 - ours / theirs):.0%}" if metric.lower and theirs else f"{abs(ours - theirs):.3f}"
+        gap = f"{number(100 * abs(1 - ours / theirs))}%" if metric.lower and theirs else number(abs(ours - theirs))
         side = "lower" if ours < theirs else "higher"
         verdict = f"This model is {better} than {best}: its {metric.title} is {gap} {side}."
     duels = list(_duels(report))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from argparse import Namespace
 from dataclasses import MISSING, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from gtx.base.errors import InputError
+from gtx.base.files import atomic_file
 from gtx.cli.parser import options_of
 from gtx.cli.printing import note, say
 from gtx.settings import Name, option, word
@@ -34,6 +37,7 @@ A simulation on the rows to which the kernel model was fitted compares the same 
 the simulation.
 """
 
+FIGURES = (".svg", ".png", ".pdf")
 
 USAGE = "gtx select MODEL LIBRARY --number N --out FILE [options]"
 
@@ -67,6 +71,8 @@ def run(arguments: Namespace) -> int:
     from gtx.prediction import load_predictor
     from gtx.select.selecting import select
 
+    if arguments.figure and Path(arguments.figure).suffix not in FIGURES:
+        raise InputError(f"--figure: expected a name that ends in {', '.join(FIGURES)}, got {arguments.figure}")
     plate = select(
         load_predictor(arguments.model),
         arguments.library,
@@ -110,4 +116,5 @@ def draw(replay: Replay, quantity: str, file: str) -> None:
         for strategy, heights in replay.curves.items():
             axes.plot(replay.measured, heights, label=strategy)
         axes.legend(frameon=False)
-    figure_of(axes).savefig(file)
+    with atomic_file(file) as opened:
+        figure_of(axes).savefig(opened, format=Path(file).suffix[1:])

@@ -29,11 +29,12 @@ from torch import Tensor
 from gtx.base.errors import InputError, did_you_mean
 from gtx.data import MoleculeStore, featurise
 from gtx.data.rows import Row, RowLog, listed
-from gtx.data.table_writer import Cell, TableWriter, refuse_input_as_output
+from gtx.data.table_writer import Cell, TableWriter, find_unused_column_name, refuse_input_as_output
 from gtx.kernel import KernelRidge
 from gtx.prediction import Predictor
 from gtx.prediction.folders import Library
 from gtx.prediction.streaming import open_for_model, predict_rows
+from gtx.tasks import Regression
 from gtx.tasks.closed_form import embeddings_of, over_batches
 from gtx.tasks.numeric import is_numeric
 
@@ -302,14 +303,15 @@ def select(
 
     Raises:
         InputError: the model has no kernel model or no such target, the task is not regression, no molecule can be
-            chosen, or `lowest` without the goal "best".
+            chosen, `lowest` without the goal "best", or this goal for a target that was learned minus a reference per
+            element.
     """
     if not 1 <= number <= CANDIDATES:
         raise InputError(f"--number: expected 1 to {CANDIDATES:,}, got {number:,}")
     if lowest and goal != "best":
         raise InputError(f"--lowest: expected with --for best, whose best value it names, got --for {goal}")
     refuse_input_as_output(out, library)
-    output, sign, kernel = _output(predictor, target), -1.0 if lowest else 1.0, kernel_of(predictor)
+    output, sign, kernel = _output(predictor, target, goal), -1.0 if lowest else 1.0, kernel_of(predictor)
     files = _files(Path(library))
     found = _Candidates(predictor, output, goal, sign)
     for name, file in files.items():
@@ -327,12 +329,13 @@ def select(
     else:
         mean = sign * torch.tensor([one.mean for one in candidates], dtype=torch.float64) / scale
         picks = list(choose_for_best(mean, covariance, number, float(y.max())))
-    several = len(files) > 1
-    columns = ["choice", *(["file"] if several else []), *found.header, "reason"]
-    with TableWriter(out, columns, {"choice": float} | found.types) as writer:
+    before = ["choice", "file"] if len(files) > 1 else ["choice"]
+    *before, reason = (find_unused_column_name(found.header, name) for name in (*before, "reason"))
+    with TableWriter(out, [*before, *found.header, reason], {before[0]: float} | found.types) as writer:
         for choice, pick in enumerate(picks, 1):
             one = candidates[pick.place]
-            writer.write([choice, *([one.file] if several else []), *one.cells, _reason(goal, pick)], None)
+            place: list[Cell] = [choice, one.file] if len(before) > 1 else [choice]
+            writer.write([*place, *one.cells, _reason(goal, pick)])
     places = torch.tensor([pick.place for pick in picks])
     similar = among[places][:, places].fill_diagonal_(0)
     similarity = float(similar.max(1).values.mean()) if len(picks) > 1 else 0.0
@@ -346,8 +349,8 @@ def _compare(
     """Compute the posterior covariance of m candidates, which the members' disagreement widens, and their kernel, both
     `[m, m]`.
     """
-    texts = [one.row.readable for one in candidates]
-    store = featurise(predictor.header.featuriser, texts, workers=0).store
+    texts, coordinates = ([getattr(one.row, name) for one in candidates] for name in ("readable", "coordinates"))
+    store = featurise(predictor.header.featuriser, texts, coordinates, workers=0).store
     among = kernel.with_references(store, embeddings_of(kernel, store)).gram()
     to_trained = over_batches(kernel.kernel, store)[:, kernel.measured[:, output]]
     covariance = posterior(among, to_trained, kernel.factors[output])
@@ -357,7 +360,7 @@ def _compare(
     return covariance * torch.outer(wider, wider), among
 
 
-def _output(predictor: Predictor, target: str | None) -> int:
+def _output(predictor: Predictor, target: str | None, goal: Goal) -> int:
     """Return the number of a target's output, if the model is one whose molecules can be chosen."""
     task = predictor.task
     if names := predictor.header.featuriser.components:
@@ -373,7 +376,13 @@ def _output(predictor: Predictor, target: str | None) -> int:
         raise InputError(f"--target: expected one of {listed(task.targets, 10)}, got {target!r}{near}")
     if predictor.header.features.columns:
         raise InputError("gtx select reads molecules alone; this model reads columns beside them")
-    return task.objective.places[0 if target is None else task.targets.index(target)].columns.start
+    number = 0 if target is None else task.targets.index(target)
+    if goal == "best" and isinstance(task, Regression) and number in task.scaler.extensive:
+        raise InputError(
+            f"--for best: {task.targets[number]} was learned minus a reference per element, by which molecules of "
+            "another composition are not ranked: train with --no-element-reference, or take gtx predict --top"
+        )
+    return task.objective.places[number].columns.start
 
 
 def _reason(goal: Goal, pick: Pick) -> str:
@@ -395,6 +404,7 @@ def _files(library: Path) -> dict[str, Path]:
 
 
 MEASURED, SAME, REPEATED = "known from training", "which the kernel cannot tell from a training molecule", "repeated"
+BEHIND = "behind those that are compared with each other"
 """Why molecules are left out."""
 
 
@@ -460,6 +470,8 @@ class _Candidates:
         elif len(self.heap) < CANDIDATES:
             self.names.add(smiles)
             heapq.heappush(self.heap, one)
-        elif one[:2] > self.heap[0][:2]:
-            self.names.add(smiles)
-            self.names.discard(heapq.heapreplace(self.heap, one).smiles)
+        else:
+            self.left_out[BEHIND] += 1
+            if one[:2] > self.heap[0][:2]:
+                self.names.add(smiles)
+                self.names.discard(heapq.heapreplace(self.heap, one).smiles)

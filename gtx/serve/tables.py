@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import re
@@ -49,11 +50,10 @@ def make_example(header: ModelFileHeader) -> dict[str, list[Any]]:
 
 def write_example(columns: Mapping[str, list[Any]]) -> str:
     """Write columns as lines of SMILES if there is one column, otherwise as a CSV."""
-    rows = [
-        [" ".join(map(str, cell)) if isinstance(cell, list) else str(cell) for cell in row]
-        for row in zip(*columns.values(), strict=True)
-    ]
-    return "\n".join(map(",".join, rows if len(columns) == 1 else [list(columns), *rows]))
+    rows = zip(*(map(cell_text, cells) for cells in columns.values()), strict=True)
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows if len(columns) == 1 else [columns, *rows])
+    return text.getvalue().rstrip()
 
 
 # --- Requests.

@@ -324,8 +324,7 @@ class ClassAnswers(NumericAnswers):
 
     def predictions(self, outputs: Tensor, store: MoleculeStore | None) -> Predictions:
         answers = super().predictions(outputs, store)
-        vacuity = self.vacuity(outputs) if self.task.evidential else None
-        return replace(answers, mean=self.calibrate(answers.mean), vacuity=vacuity)
+        return replace(answers, vacuity=self.vacuity(outputs)) if self.task.evidential else answers
 
     def vacuity(self, outputs: Tensor) -> np.ndarray:
         r"""Compute the vacuity \(u = C / S\) of each target, the lack of evidence, `[m, T]`, from 0 to 1, averaged over
@@ -335,7 +334,6 @@ class ClassAnswers(NumericAnswers):
         return torch.stack(each, -1).mean(1).numpy()
 
     def calibrate(self, mean: np.ndarray) -> np.ndarray:
-        """Apply the calibration to predictions `[m, P]`."""
         parts = []
         for t, place in enumerate(self.objective.places):
             p = own = mean[:, place.columns]

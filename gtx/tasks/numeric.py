@@ -248,7 +248,12 @@ class NumericAnswers(AnswerRules):
         """Convert outputs `[R, members, C]` to predictions of R molecules, atoms or bonds, without their table."""
         members = self.objective.unscale(outputs.transpose(0, 1), store).numpy()  # [members, R, P]
         std = members.std(0, ddof=1) if len(members) > 1 else None
-        return Predictions(mean=members.mean(0), std=std, warnings=[] if store is None else self.warnings(store))
+        warnings = [] if store is None else self.warnings(store)
+        return Predictions(mean=self.calibrate(members.mean(0)), std=std, warnings=warnings)
+
+    def calibrate(self, mean: np.ndarray) -> np.ndarray:
+        """Apply the calibration to predictions `[m, P]`, if there is one."""
+        return mean
 
     def warnings(self, store: MoleculeStore) -> list[list[str]]:
         """Return warnings about each molecule's answer."""

@@ -1,5 +1,7 @@
 """Shapley values, relevance and removals: what is known of them, and of real molecules in a trained model."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -68,6 +70,7 @@ def mixed(request, predictor: Predictor) -> Predictor:
     torch.manual_seed(0)
     network = build_model(model)
     network.observe(store)
+    task = replace(task, temperatures=(3.0,)) if kind is BinaryClassification else task
     header = ModelFileHeader(task, Featuriser(), model)
     return Predictor([network], header, "cpu", KernelMember(own, torch.tensor([0.8])))
 
@@ -115,8 +118,9 @@ def test_it_says_what_it_found_and_draws_it(predictor: Predictor, tmp_path) -> N
         found.save(tmp_path / name)
         assert "<svg" in (tmp_path / name).read_text()
     assert "C0 C1 O2" in (tmp_path / "a.html").read_text()
-    with pytest.raises(InputError, match="draws: expected 2 or more, got 1"):
-        compute_attribution(predictor, "CCO", draws=1)
+    for wrong, message in (({"draws": 1}, "draws: expected 2 or more, got 1"), ({"to": "bonds"}, "got 'bonds'")):
+        with pytest.raises(InputError, match=message):
+            compute_attribution(predictor, "CCO", **wrong)
 
 
 # --- Relevance: scores of three atoms, by hand.

@@ -30,9 +30,11 @@ def test_it_explains_the_prediction_of_the_member_and_target(predictor: Predicto
     assert explain_prediction(predictor, SMILES, draws=2).quantity == "gap (eV)"
     frame = predictor.predict(SMILES)
     for target in predictor.header.targets:
-        each = [explain_prediction(predictor, SMILES, target, member=member, draws=2).prediction for member in (0, 1)]
-        assert abs(each[0] - each[1]) > 1e-4
-        np.testing.assert_allclose(np.mean(each), frame[f"{target}_pred"][0], rtol=1e-4)
+        each = [explain_prediction(predictor, SMILES, target, member=member, draws=2) for member in (0, 1)]
+        assert abs(each[0].prediction - each[1].prediction) > 1e-4
+        said = frame[f"{target}_pred"][0]
+        np.testing.assert_allclose(np.mean([e.prediction for e in each]), said, rtol=1e-4)
+        assert f"network 1 of 2: its attention is its own; together they predict {said:.4g}" in each[1].notes
 
 
 def test_weights_are_the_models_own(predictor: Predictor) -> None:

@@ -3,6 +3,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -145,6 +146,13 @@ def test_histograms_are_shares_of_their_part():
         outlines = [patch for patch in axes.patches if not patch.get_fill()]
         assert [patch.get_data().values.sum() for patch in outlines] == pytest.approx([1, 1, 1])
         parse(svg)
+
+
+@pytest.mark.parametrize(("sign", "scale"), [(1, "log"), (-1, "linear")])
+def test_a_loss_below_zero_stays_in_sight(sign: int, scale: str) -> None:
+    rows = [{"epoch": epoch, "train_loss": sign * (1 + epoch)} for epoch in range(3)]
+    axes, _ = draw(panels.learning_curves, SimpleNamespace(histories=[rows], best_epochs=[1]), panels.LOSS)
+    assert axes.get_yscale() == scale
 
 
 @pytest.mark.parametrize(

@@ -171,6 +171,13 @@ def test_without_a_test_set_the_validation_molecules_are_judged(words, make_repo
     assert "Validation RMSE" in text and "There is no test set: the first score is for the validation molecules" in text
 
 
+def test_molecules_of_folds_are_counted_once(words, make_report):
+    train = np.concatenate([SPLIT["train"], SPLIT["val"]])
+    split = {"train": train, "folds": train, "test": SPLIT["test"]}
+    text = words(make_report(targets=("additive",), split=split, settings={"training": {"folds": 2}}))
+    assert "Used 120 molecules of 121 rows" in text and "trained on 100 molecules in 2 folds" in text
+
+
 def test_a_target_measured_in_training_alone_has_no_pictures_of_predictions(make_report, y, tmp_path):
     y[np.concatenate([SPLIT["val"], SPLIT["test"]]), 0] = np.nan
     report = make_report()

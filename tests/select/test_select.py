@@ -16,9 +16,10 @@ from gtx.molecules import Featuriser
 from gtx.prediction import ModelFileHeader, save_model
 from gtx.prediction.domain import TrainingRows
 from gtx.prediction.model_file import KernelMember
-from gtx.select.selecting import choose_for_accuracy, choose_for_best, posterior, replay
+from gtx.select.selecting import choose_for_accuracy, choose_for_best, posterior, replay, select
 from gtx.tasks import Regression
 from gtx.tasks.closed_form import fit_closed_form
+from gtx.tasks.regression import ELEMENTS
 from tests.molecules_for_tests import CODE_SIZES, store
 from tests.tables import molecules
 
@@ -135,9 +136,8 @@ def model(tmp_path_factory) -> Path:
 def library(tmp_path) -> Path:
     """Ten molecules that were measured, thirty that were not, one of them twice, and a row that cannot be read."""
     rows = pd.concat([TABLE[70:110], TABLE[109:110], pd.DataFrame({"smiles": ["C(("]})])
-    rows.assign(code=[f"lib-{i}" for i in range(len(rows))])[["code", "smiles"]].to_csv(
-        tmp_path / "library.csv", index=False
-    )
+    rows = rows.assign(code=[f"lib-{i}" for i in range(len(rows))], reason="in stock")
+    rows[["code", "smiles", "reason"]].to_csv(tmp_path / "library.csv", index=False)
     return tmp_path / "library.csv"
 
 
@@ -153,7 +153,8 @@ def test_a_plate_is_written(model: Path, library: Path, goal: str, capsys) -> No
     plate = pd.read_csv(out)
     assert plate["choice"].tolist() == [1, 2, 3, 4, 5, 6] and plate["code"].is_unique
     assert not set(plate["smiles"]) & set(TABLE["smiles"][:80])
-    assert plate["gap_pred"].notna().all() and plate["reason"].str.contains("uncertainty").all()
+    assert plate["gap_pred"].notna().all() and set(plate["reason"]) == {"in stock"}
+    assert plate["reason1"].str.contains("uncertainty").all()
 
 
 def test_without_all_training_rows_what_the_kernel_knows_is_left_out(model: Path, library: Path, capsys) -> None:
@@ -205,12 +206,39 @@ def test_a_folder_is_one_library(model: Path, library: Path, capsys) -> None:
     assert two["code"].tolist() == one["code"].tolist() and set(two["file"]) == {"a.csv", "more/b.csv"}
 
 
+def test_of_a_large_library_those_left_behind_are_counted(model: Path, library: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("gtx.select.selecting.CANDIDATES", 10)
+    out = library.with_name("plate.csv")
+    assert main(["select", str(model), str(library), "--number=6", "--workers=0", "--out", str(out)]) == 0
+    told = capsys.readouterr()
+    assert "21 molecules, behind those that are compared with each other" in told.err and "6 of 10" in told.out
+
+
+def test_positions_of_the_library_are_read(model: Path, tmp_path) -> None:
+    predictor = gtx.load(model.with_name("kernel.gtx"), device="cpu")
+    featuriser = replace(predictor.header.featuriser, coordinates=True)
+    TABLE[80:].to_parquet(tmp_path / "library.parquet")
+    out = tmp_path / "plate.csv"
+    predictor = predictor.with_header(replace(predictor.header, featuriser=featuriser))
+    assert len(select(predictor, tmp_path / "library.parquet", 6, out, workers=0).picks) == 6
+
+
+def test_residuals_of_a_reference_per_element_are_no_ranking(model: Path, library: Path) -> None:
+    predictor = gtx.load(model, device="cpu")
+    task = predictor.task
+    scaler = replace(task.scaler, reference=torch.ones(ELEMENTS, 1).double())
+    predictor = predictor.with_header(replace(predictor.header, task=replace(task, scaler=scaler)))
+    with pytest.raises(gtx.InputError, match="gap was learned minus a reference per element"):
+        select(predictor, library, 6, library.with_name("plate.csv"), goal="best")
+
+
 @pytest.mark.parametrize(
     ("name", "words", "message"),
     [
         ("model.gtx", ["--number=0"], "--number: expected 1 to 4,000, got 0"),
         ("model.gtx", ["--number=3", "--target=water"], "--target: expected one of 'gap', got 'water'"),
         ("model.gtx", ["--number=3", "--lowest"], "--lowest: expected with --for best"),
+        ("model.gtx", ["--number=3", "--figure=x.bmp"], "--figure: expected a name that ends in .svg, .png, .pdf, got"),
         ("alone.gtx", ["--number=3"], "which this model lacks"),
     ],
 )
