@@ -185,7 +185,7 @@ class AttentionMaps(NamedTuple):
         weights: attention weights of each layer, `[E, H]`, before dropout; `embedding` can be differentiated with
             respect to the weights.
         place: index of each atom among the nodes of `edge_index`, int64 `[N]`; other nodes are bonds or virtual nodes.
-        readers: indices of the nodes that the readout reads, int64.
+        readers: indices of the nodes that the readout reads, int64: of atoms and bonds, every atom.
         num_nodes: number of nodes.
     """
 
@@ -317,7 +317,7 @@ class GraphTransformer(MoleculeModel):
         edges = embedded.edges
         edge_index = edges.edge_index if isinstance(edges, CompleteGraph) else edges
         vectors, nodes = self._read(self.readout, x, embedded, batch), embedded.nodes
-        readers = [] if self.readout.pool is None else [nodes.atoms]
+        readers = [] if self.per == "molecule" and self.readout.pool is None else [nodes.atoms]
         readers += [] if nodes.virtual is None else [nodes.virtual]
         return AttentionMaps(vectors, edge_index, weights, nodes.atoms, torch.cat(readers), len(x))
 

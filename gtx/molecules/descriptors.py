@@ -20,7 +20,7 @@ from rdkit.ML.Cluster.Butina import ClusterData
 
 from gtx.molecules.graphs import FeaturisedMolecules
 from gtx.molecules.reactions import read_largest, read_sides
-from gtx.molecules.reading import MoleculeError, molecule_text
+from gtx.molecules.reading import MoleculeError, molecule_text, shortened
 
 # --- RDKit's two-dimensional descriptors, all but four.
 #
@@ -234,6 +234,8 @@ def morgan_bits(texts: Any) -> list[ExplicitBitVect]:
 
 def _read(texts: Any) -> Iterator[tuple[Chem.Mol, ...]]:
     """Yield the molecule of each text, or the two sides of a reaction."""
+    if isinstance(texts, str):  # whose letters would be molecules
+        raise MoleculeError(f"expected SMILES [n], got one text, {shortened(texts)!r}")
     column = np.asarray(texts if hasattr(texts, "__array__") else list(texts), dtype=object)
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]

@@ -205,10 +205,7 @@ def _draw_part(
         options.useBWAtomPalette()
         discs = dict(enumerate(colours))
     with rdBase.BlockLogs():
-        try:
-            mol = library.PrepareMolForDrawing(mol, forceCoords=True)
-        except ValueError:  # bonds written as aromatic that have no Kekulé form
-            mol = library.PrepareMolForDrawing(mol, kekulize=False, forceCoords=True)
+        mol = library.PrepareMolForDrawing(mol, forceCoords=True)
         for atom, number in zip(mol.GetAtoms(), atoms if numbers else (), strict=False):
             atom.SetProp("atomNote", str(number))
         drawer.DrawMolecule(

@@ -326,10 +326,13 @@ def molecule_text(molecule: Any, coordinates: bool = False, ordered: bool = Fals
     """
     if not isinstance(molecule, Chem.Mol):
         return molecule if isinstance(molecule, str) else None
-    if ordered and molecule.GetNumAtoms():
-        return Chem.MolToMolBlock(molecule, forceV3000=True)
-    if coordinates and molecule.GetNumConformers() and molecule.GetConformer().Is3D():
-        return Chem.MolToMolBlock(molecule, forceV3000=True)
+    in_space = coordinates and molecule.GetNumConformers() and molecule.GetConformer().Is3D()
+    if molecule.GetNumAtoms() and (ordered or in_space):
+        try:
+            with rdBase.BlockLogs():
+                return Chem.MolToMolBlock(molecule, forceV3000=True)
+        except ValueError:  # no Kekulé structure: reading its bonds as they are says why, row by row
+            return Chem.MolToMolBlock(molecule, forceV3000=True, kekulize=False)
     if molecule.GetStereoGroups():
         return Chem.MolToCXSmiles(molecule, Chem.SmilesWriteParams(), Chem.CXSmilesFields.CX_ENHANCEDSTEREO)
     return Chem.MolToSmiles(molecule)

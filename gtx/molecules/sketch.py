@@ -113,10 +113,7 @@ def smiles_to_sketch(smiles: str) -> Sketch:
     _check_size(read.GetNumAtoms(), read.GetNumBonds())
     with quietly():
         expected, mol = Chem.MolToSmiles(read), Chem.Mol(read)
-    try:
-        Chem.Kekulize(mol, clearAromaticFlags=True)
-    except ValueError as error:  # such as five aromatic carbons that RDKit reads and cannot write with double bonds
-        raise MoleculeError.because("cannot be drawn", error) from None
+    Chem.KekulizeIfPossible(mol, clearAromaticFlags=True)
     points = np.round(_lay_out(mol), _DECIMALS).tolist()
     atoms = [
         SketchAtom(atom.GetSymbol(), x, y, atom.GetFormalCharge())

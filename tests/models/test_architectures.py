@@ -104,6 +104,11 @@ def test_it_tells_its_attention(name: str, batch: Batch) -> None:
     assert seen.place.shape == (batch.num_nodes,)
 
 
+@pytest.mark.parametrize("per", ["atom", "bond"])
+def test_every_atom_of_a_model_of_atoms_or_bonds_is_read(per: str, batch: Batch) -> None:
+    assert make("standard", per=per).attention(batch).readers.tolist() == list(range(batch.num_nodes))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_an_atom_without_edges_is_not_seen(name: str, batch: Batch) -> None:
     """Masking an atom's pairs makes its own features matter no more to other atoms."""

@@ -136,7 +136,11 @@ def test_a_layer_of_ones_own_is_told_the_sizes_and_what_it_would_ignore_is_refus
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"out_channels": 0}, {"channels": 0}, {"layers": 0}, {"pair_channels": 0}, {"heads": 0}, {"heads": 5}]
+    "wrong",
+    [
+        *({"out_channels": 0}, {"channels": 0}, {"layers": 0}, {"pair_channels": 0}, {"heads": 0}, {"heads": 5}),
+        *({"edges": 3}, {"per": "ring"}, {"also": {"molecule": 1}}, {"pair_channels": None, "virtual_nodes": 1}),
+    ],
 )
 def test_sizes_that_make_no_model_are_refused(wrong: dict) -> None:
     with pytest.raises(ValueError, match=f"expected {next(iter(wrong))}"):

@@ -151,6 +151,8 @@ def test_an_argument_that_is_not_there_is_named(make: Callable, name: str, near:
         ("kernel", {"labels": [[{"radius": 1, "atoms": [10]}]]}, r"expected atoms columns from 0 to 9, got \[10\]$"),
         ("kernel", {"labels": [[{"radius": 1, "bond": [0]}]]}, r"expected radius, atoms and bonds, got \['bond'\]$"),
         ("egt", {"clip": -1.0}, "expected a bound of the score above 0, got clip=-1.0$"),
+        ("torchmd_net", {"attention_dropout": 0.5}, "torchmd_net has no dropout of attention weights, got 0.5"),
+        ("gatt", {}, "its model 'gatt' is unknown; gtx has standard"),
     ],
 )
 def test_an_argument_at_fault_is_named(name: str, arguments: dict, message: str) -> None:

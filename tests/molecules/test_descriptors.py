@@ -163,6 +163,8 @@ def test_a_table_of_one_column_and_rdkits_molecules_are_read_and_nonsense_is_not
         morgan_counts(table.assign(y=1))
     with pytest.raises(MoleculeError, match=r"^number 1, counted from 0: 'C1CC' cannot be read: .*unclosed ring"):
         morgan_counts(["C", "C1CC"])
+    with pytest.raises(MoleculeError, match=r"expected SMILES \[n\], got one text, 'CCO'"):
+        morgan_counts("CCO")
     for gap in (None, float("nan"), 5):
         with pytest.raises(MoleculeError, match=rf"^number 1, counted from 0: {gap} cannot be read: the text is empty"):
             morgan_counts(["C", gap])

@@ -98,7 +98,7 @@ def test_orders(smiles: str, order: str | None, hydrogens: bool, expected: list[
         ("[CH3:2]O", False, None),  # not all atoms have a number
         ("[C:1]([H:2])([H:3])([H:4])[F:5]", True, None),
         ("[C:1]([H:3])([H:4])([H:5])[F:2]", True, MAP_DOUBT),
-        ("C1CC", True, None),  # an error of its own
+        ("[H]C1CC", True, None),  # an error of its own
     ],
 )
 def test_an_order_that_is_not_clear_is_told(smiles: str, hydrogens: bool, doubt: OrderDoubt | None) -> None:

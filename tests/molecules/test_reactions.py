@@ -10,7 +10,15 @@ from rdkit import Chem
 from gtx.base.errors import InputError
 from gtx.data.rows import is_molecule
 from gtx.molecules import Featuriser, draw_molecule, morgan_counts, murcko_scaffold
-from gtx.molecules.graphs import ATOM_FEATURE_VALUES, ATOM_INDEX, BOND_INDEX, atom_code, bond_code, quietly
+from gtx.molecules.graphs import (
+    ATOM_FEATURE_VALUES,
+    ATOM_INDEX,
+    BOND_FEATURE_VALUES,
+    BOND_INDEX,
+    atom_code,
+    bond_code,
+    quietly,
+)
 from gtx.molecules.perception import featurise_texts
 from gtx.molecules.reactions import MODES, list_molecules, read_reaction
 from gtx.molecules.reading import RELATIVE_STEREO
@@ -100,6 +108,10 @@ def test_atoms_of_one_side_are_absent_or_balanced(mode: str) -> None:
     else:
         assert absent in pair
     assert any("without a map number" in warning for warning in molecule.warnings)
+    group = Featuriser(descriptors=False, reaction=mode)(LEAVING.replace("Cl.", "OC."))
+    (bond, _) = group.bond_codes[group.bonds.min(0) >= 5]  # of the two atoms that leave
+    half, absent = len(bond) // 2, len(BOND_FEATURE_VALUES["type"]) + 1
+    assert (absent in (bond[0], bond[half])) != mode.endswith("balanced")
 
 
 def test_a_salt_without_numbers_on_both_sides_stays_as_it_is() -> None:
@@ -147,6 +159,12 @@ def test_an_extension_is_that_of_the_reaction_and_told(arrow: str) -> None:
     """Not of its products, where the same numbers would name other atoms."""
     found = PLAIN(f"[CH3:1].[CH3:2]{arrow}[CH3:1][CH3:2] |^1:0,1|")
     assert found.warnings == ("the extension |^1:0,1| of the reaction is ignored",)
+
+
+def test_stereo_and_the_limit_of_atoms_are_those_of_both_sides() -> None:
+    flat = Featuriser(reaction="reactants-products", ignore_stereo=True, max_atoms=6)
+    assert flat(SN2).smiles == flat(SN2.replace("@", "")).smiles
+    assert featurise_texts(flat, [ESTER]).errors == ["has 7 atoms; the limit is 6"]
 
 
 def test_what_the_products_lack_is_told() -> None:
@@ -198,8 +216,9 @@ def test_fingerprint_scaffold_and_picture_of_a_reaction() -> None:
     assert (counts[0, :1024] == counts[1, 1024:]).all()
     assert (counts[0, :1024] != counts[0, 1024:]).any()
     assert murcko_scaffold("[CH3:1][Cl:2].c1ccccc1CCO>>[CH3:1].[Cl:2]") == "c1ccccc1"
-    with quietly():
-        count = read_reaction(ESTER).places.shape[1]
-    picture = draw_molecule(ESTER, np.arange(count), numbers=True, ringed=[0])
-    assert picture.count("class='note'") == 2 * count  # every atom on both sides
-    assert picture.count("<circle") == 2
+    for text, sides in ((ESTER, 2 * 7), (">>".join(reversed(LEAVING.split(">>"))), 5 + 6)):
+        with quietly():
+            count = read_reaction(text).places.shape[1]
+        picture = draw_molecule(text, np.arange(count), numbers=True, ringed=[0])
+        assert picture.count("class='note'") == sides  # every atom on the sides that have it
+        assert picture.count("<circle") == 2

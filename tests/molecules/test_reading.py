@@ -292,6 +292,13 @@ def test_relative_and_racemic_centres_are_unspecified_with_a_warning_in_every_wa
     assert flat_reading.warnings == [()] * len(texts)  # it ignores all stereochemistry, as asked
 
 
+def test_a_molecule_of_rdkit_that_is_none_is_an_error_of_its_row(capfd) -> None:
+    texts = as_texts([Chem.MolFromSmiles("c1cccc1", sanitize=False)] * 2, ordered=True)
+    done = featurise(Featuriser(), texts, workers=0)
+    assert all("Can't kekulize mol" in (error or "") for error in done.errors)
+    assert capfd.readouterr() == ("", "")
+
+
 def test_absolute_groups_are_read_as_they_are() -> None:
     mol = Featuriser()("C[C@H](O)CC |a:1|")
     assert (mol.smiles, mol.warnings) == ("CC[C@H](C)O", ())
