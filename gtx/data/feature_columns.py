@@ -119,31 +119,10 @@ class FeatureColumns:
 
         return replace(table, rows=rows())
 
-    def read_columns(self, cells: Mapping[str, Sequence[Any]], count: int) -> list[RowFeatures]:
-        """Read the features of molecules from columns by name, such as a data frame; others are ignored.
-
-        A cell of atoms or bonds is a list of numbers or its text. An `InputError` names a column that is missing or of
-        another length than `count`, or a value that cannot be used.
+    def read_one(self, cells: Mapping[str, Any]) -> RowFeatures:
+        """Read the features of one molecule, numbers, lists or texts of such by name; `InputError` if one is unknown,
+        missing or unusable.
         """
-        if not self.columns:
-            return []
-        columns = []
-        for name in self.columns:
-            if name not in cells:
-                raise InputError(f"this model needs the feature {name!r}: {self.remedy}")
-            columns.append(list(cells[name]))
-            if (length := len(columns[-1])) != count:
-                raise InputError(f"feature {name!r}: expected {count} values, one for each molecule, got {length}")
-        rows = []
-        for i in range(count):
-            try:
-                rows.append(self._read([cell_text(column[i]) for column in columns]))
-            except InputError as error:
-                raise InputError(f"number {i}, counted from 0: feature {error}") from None
-        return rows
-
-    def read_one(self, cells: Mapping[str, Any]) -> list[RowFeatures]:
-        """Read the features of one molecule, given by name; `InputError` if one is unknown, missing or unusable."""
         for name in cells:
             if name not in self.columns:
                 reads = ", ".join(map(printable, self.columns)) or "no features beside the molecule"
@@ -152,7 +131,7 @@ class FeatureColumns:
         if missing := [name for name in self.columns if name not in cells]:
             option = f"--features {printable(missing[0])}=VALUE, or features={{{missing[0]!r}: VALUE}} in Python"
             raise InputError(f"this model needs the feature {missing[0]!r} of the molecule: give {option}")
-        return self.read_columns({name: [value] for name, value in cells.items()}, 1)
+        return self._read([cell_text(cells[name]) for name in self.columns])
 
     def attach(
         self,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -18,28 +18,27 @@ from sklearn.metrics import r2_score
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gtx.base.errors import InputError
-from gtx.base.schema import plain
-from gtx.data import FeatureColumns, FeaturisationResult, SplitSettings, featurise
+from gtx.base.errors import InputError, did_you_mean
+from gtx.base.schema import check, entries, integer, kinds_of, plain
+from gtx.data import FeatureColumns, FeaturisationResult, SplitSettings
 from gtx.data.rows import listed
 from gtx.estimators.inputs import (
     as_cells,
     as_columns,
-    as_smiles,
     as_targets,
     as_weights,
     check_classes,
     describe_warnings,
     read_numbers,
-    smiles_in,
-    unusable_smiles,
     values_of_classes,
 )
 from gtx.molecules import Featuriser
-from gtx.molecules.perception import Text
+from gtx.molecules.reading import molecule_text
 from gtx.prediction import ModelFileHeader, Predictor
-from gtx.prediction.inputs import as_frame, as_texts, component_rows
+from gtx.prediction.inputs import as_frame, read_molecules, smiles_place, unusable_molecules
+from gtx.prediction.streaming import NOT_FINITE
 from gtx.settings import ReactionMode
+from gtx.settings.training import Share
 from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTask, Regression, make_task
 from gtx.tasks.columns import in_order, label
 from gtx.tasks.uncertainty import fewest
@@ -52,20 +51,20 @@ from gtx.workflow.run import Run
 
 def mean_score(score: Callable[..., float], y: np.ndarray, predicted: np.ndarray, weights: Any, fewest: int) -> float:
     """Average a score of values, predictions and weights over the targets of y, `[n]` or `[n, T]`, with at least
-    `fewest` different values; blanks (NaN and None) are left out. NaN, with a warning, if there is no such target.
+    `fewest` different values; blanks (NaN and None) and rows of weight 0 are left out. NaN, with a warning, if there is
+    no such target.
     """
     if y.shape != predicted.shape:
         raise InputError(f"y must be of shape {list(predicted.shape)}, as the predictions are, not {list(y.shape)}")
-    weights = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=float)
+    weights = as_weights(weights, len(y))
     scores = []
     for column, prediction in zip(as_columns(y).T, as_columns(predicted).T, strict=True):
-        measured = ~pd.isna(column)
+        measured = ~pd.isna(column) & (weights > 0)
         if len(pd.unique(column[measured])) >= fewest:
             scores.append(float(score(column[measured], prediction[measured], sample_weight=weights[measured])))
     if not scores:
-        warnings.warn(
-            f"the score is not defined: no target has {fewest} different values", UndefinedMetricWarning, stacklevel=3
-        )
+        needed = "a value" if fewest == 1 else f"{fewest} different values"
+        warnings.warn(f"the score is not defined: no target has {needed}", UndefinedMetricWarning, stacklevel=3)
         return float("nan")
     return float(np.mean(scores))
 
@@ -73,6 +72,7 @@ def mean_score(score: Callable[..., float], y: np.ndarray, predicted: np.ndarray
 # --- The base class: parameters, fit and predict.
 
 _DEFAULT = TrainSettings()
+Names = Annotated[Sequence[str], "of columns"]
 
 
 class MoleculeEstimator(BaseEstimator):
@@ -103,16 +103,17 @@ class MoleculeEstimator(BaseEstimator):
         molecule_features: Sequence[str] = (),
         ignore_stereo: bool = Featuriser.ignore_stereo,
         atom_order: Literal["smiles", "hydrogens-last", "map"] | None = None,
-        smiles_columns: Sequence[str] | None = None,
+        smiles_columns: Names | None = None,
         reaction: ReactionMode | None = None,
-        feature_columns: Sequence[str] | None = None,
-        atom_feature_columns: Sequence[str] | None = None,
-        bond_feature_columns: Sequence[str] | None = None,
+        feature_columns: Names | None = None,
+        atom_feature_columns: Names | None = None,
+        bond_feature_columns: Names | None = None,
         missing_features: Literal["error", "blank"] = "error",
-        validation_fraction: float = 0.1,
+        validation_fraction: Share = 0.1,
         random_state: int | np.random.RandomState | None = 0,
         workers: int | None = None,
         progress: bool = False,
+        **unknown: Any,
     ) -> None:
         """Set the parameters; the defaults are those of `gtx train`.
 
@@ -156,8 +157,11 @@ class MoleculeEstimator(BaseEstimator):
                 `numpy.random.RandomState`, or None for a different result in each fit.
             workers: number of processes that read molecules; by default 0 for few molecules, and one per core for many.
             progress: whether progress bars are shown.
+            unknown: nothing; another parameter is a TypeError, which names one with a similar name.
         """
-        parameters = {name: value for name, value in locals().items() if name != "self"}
+        parameters = {name: value for name, value in locals().items() if name not in ("self", "unknown")}
+        for name in unknown:
+            raise TypeError(f"{type(self).__name__} has no parameter {name!r}{did_you_mean(name, parameters)}")
         self.__dict__.update(parameters)  # scikit-learn reads each parameter as an attribute
 
     def save(self, path: str | Path) -> None:
@@ -186,19 +190,21 @@ class MoleculeEstimator(BaseEstimator):
         remarks: list[str] = []
 
         def read(data: DataSettings) -> Dataset:
-            smiles, done, column = self._read(X, data.featuriser, data.features)
-            if len(smiles) != len(y):
-                raise InputError(f"X holds {len(smiles)} SMILES and y {len(y)} rows")
-            if message := unusable_smiles(smiles, done.errors):
+            molecules, done, column = self._read(X, data.featuriser, data.features)
+            if len(molecules) != len(y):
+                raise InputError(f"X holds {len(molecules)} SMILES and y {len(y)} rows")
+            if message := unusable_molecules(molecules, done.errors):
                 raise InputError(message)
             remarks.extend(describe_warnings(done.good, done.warnings, "molecules"))
-            store = replace(done.store.with_targets(y), weights=as_weights(weights, len(y)))
+            store = done.store.with_targets(y)
+            if weights is not None:
+                store = replace(store, weights=torch.from_numpy(as_weights(weights, len(y))))
             if bounds is not None and not np.isnan(bounds).all():
                 store = replace(store, bounds=torch.from_numpy(bounds))
             canonical = [text for text in done.smiles if text is not None]
             name = column or ModelFileHeader.smiles_column
-            molecules = Dataset(task, store, canonical, {}, "", name, unit=featuriser.unit)
-            return molecules.divide(self._split(molecules, settings.seed))
+            dataset = Dataset(task, store, canonical, {}, "", name, unit=featuriser.unit)
+            return dataset.divide(self._split(dataset, settings.seed))
 
         with Run.load(data, settings, read=read, start=parameters.start) as run:
             self.predictor_: Predictor = run.blend(*run.fit()).predictor
@@ -215,13 +221,12 @@ class MoleculeEstimator(BaseEstimator):
 
     @property
     def _parameters(self) -> SimpleNamespace:
-        """Parameters, with Python's own numbers and lists in place of numpy's."""
-        return SimpleNamespace(**plain(self.get_params(deep=False)))
+        """Parameters, checked, with Python's own numbers and lists in place of numpy's."""
+        parameters = plain(self.get_params(deep=False))
+        return SimpleNamespace(**check(parameters, entries({}, kinds_of(MoleculeEstimator.__init__))))
 
     def _features(self) -> FeatureColumns:
         parameters = self._parameters
-        if parameters.missing_features not in ("error", "blank"):
-            raise InputError(f"missing_features: expected 'error' or 'blank', got {parameters.missing_features!r}")
         blanks = parameters.missing_features == "blank"
         names = parameters.feature_columns or ()
         atoms, bonds = parameters.atom_feature_columns or (), parameters.bond_feature_columns or ()
@@ -229,23 +234,31 @@ class MoleculeEstimator(BaseEstimator):
 
     def _read(
         self, X: Any, featuriser: Featuriser, features: FeatureColumns, usual: str | None = None
-    ) -> tuple[list[Text], FeaturisationResult, str | None]:
-        """Read the texts of X, the molecules with their features, and the name of the column, `usual` in training."""
-        X = as_frame(X)
-        table = isinstance(X, pd.DataFrame)
-        if features.columns and not table:
-            raise InputError(f"X must be a pandas table with the columns {listed(features.columns)} and the SMILES")
-        column = None
-        if featuriser.components:
-            smiles = as_texts(component_rows(X, featuriser.components), featuriser.coordinates)
-        else:
-            molecules = smiles_in(X, features.columns, usual) if table else X
-            column = str(molecules.name) if table else None
-            smiles = as_smiles(molecules, featuriser.coordinates, features)
-        rows = features.read_columns(X, len(smiles))
-        parameters = self._parameters
-        done = featurise(featuriser, smiles, workers=parameters.workers, progress=parameters.progress)
-        return smiles, features.attach(done, rows, smiles, featuriser), column
+    ) -> tuple[list[Any], FeaturisationResult, str | None]:
+        """Read the molecules of X with their features, and the name of the column, `usual` in training, of a table.
+
+        Raises:
+            InputError: X is one molecule, holds none, has another shape or columns that no model reads.
+        """
+        X, column, parameters = as_frame(X), None, self._parameters
+        if molecule_text(X) is not None:
+            raise InputError("X must be a list or an array of SMILES or RDKit molecules, not one of them")
+        if not isinstance(X, pd.DataFrame):
+            X = X if featuriser.components else np.asarray(X, dtype=object)
+        elif not featuriser.components:
+            names, place = list(map(str, X.columns)), smiles_place(X, usual, features.columns)
+            column, others = names[place], names[:place] + names[place + 1 :]
+            if others and not features.columns:
+                raise InputError(
+                    f"X must be SMILES alone, and this table has the columns {listed(others)} beside {column!r}: give "
+                    f"table[{column!r}], or name the columns that the model is to read too, "
+                    f"feature_columns={others[:1]}"
+                )
+        options = {"workers": parameters.workers, "progress": parameters.progress}
+        molecules, done = read_molecules(X, featuriser, features, usual, **options)
+        if not molecules:
+            raise InputError("X holds no SMILES")
+        return molecules, done, column
 
     def _options(self) -> dict[str, Any]:
         parameters = self._parameters
@@ -256,19 +269,21 @@ class MoleculeEstimator(BaseEstimator):
         seed = parameters.random_state
         if seed is None or isinstance(seed, np.random.RandomState):
             seed = int(check_random_state(seed).randint(2**31 - 1))
+        check(seed, integer(0, 2**32 - 1), "random_state")
         names = ("epochs", "folds", "lr", "patience", "model", "progress")
         values = {name: getattr(parameters, name) for name in names}
         values |= {"model_arguments": parameters.model_arguments or {}, "seed": seed}
-        try:
-            return TrainSettings(**values, **(parameters.settings or {}))
-        except TypeError as reason:  # not a field, or one that is also a parameter
-            raise InputError(f"settings: {str(reason).removeprefix('TrainSettings.__init__() ')}") from None
+        known = [field.name for field in fields(TrainSettings)]
+        for name in parameters.settings or {}:
+            if name in values:
+                raise InputError(f"settings: {name} is a parameter of {type(self).__name__}; leave it out here")
+            if name not in known:
+                raise InputError(f"settings: there is no {name!r} in TrainSettings{did_you_mean(name, known)}")
+        return TrainSettings(**values, **(parameters.settings or {}))
 
     def _split(self, molecules: Dataset, seed: int) -> SplitSettings:
         """Return the split of `gtx train` without test molecules; a molecule alone is a training molecule."""
         share = self._parameters.validation_fraction
-        if not 0 <= share < 1:
-            raise InputError(f"validation_fraction: expected at least 0 and below 1, got {share}")
         share = share if len({molecules.smiles[i] for i in molecules.with_labels}) > 1 else 0
         return SplitSettings(split_sizes=(1 - share, share, 0), seed=seed)
 
@@ -279,16 +294,18 @@ class MoleculeEstimator(BaseEstimator):
         """
         check_is_fitted(self, "predictor_")
         header = self.predictor_.header
-        smiles, read, _ = self._read(X, header.featuriser, header.features, header.smiles_column)
-        answers = self.predictor_.predict_store(read.store)
+        molecules, read, _ = self._read(X, header.featuriser, header.features, header.smiles_column)
+        answers, errors = self.predictor_.predict_store(read.store), list(read.errors)
+        for i in read.good[~answers.finite]:
+            errors[i] = f"cannot be predicted: {NOT_FINITE}"
         notes = [[*read.warnings[i], *more] for i, more in zip(read.good, answers.warnings, strict=True)]
         for remark in describe_warnings(read.good, notes, "predictions"):
             warnings.warn(remark, stacklevel=3)
-        if message := unusable_smiles(smiles, read.errors):
+        if message := unusable_molecules(molecules, errors):
             if strict:
                 raise InputError(message)
             warnings.warn(f"{message}; NaN is returned", stacklevel=3)
-        arrays = [np.full((len(smiles), getattr(answers, name).shape[1]), np.nan) for name in names]
+        arrays = [np.full((len(molecules), getattr(answers, name).shape[1]), np.nan) for name in names]
         for name, rows in zip(names, arrays, strict=True):
             rows[read.good] = getattr(answers, name)
         return arrays
@@ -323,10 +340,11 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
             InputError: (a ValueError) a SMILES cannot be read, or the input or a parameter is invalid.
         """
         y, names = as_targets(y)
-        self.one_dimensional_: bool = y.ndim == 1
         task = make_task(Regression.name, names, self._options())
         numbers, bounds = read_numbers(y, task)
-        return self._fit(X, as_columns(numbers), task, sample_weight, bounds)
+        self._fit(X, as_columns(numbers), task, sample_weight, bounds)
+        self.one_dimensional_: bool = y.ndim == 1
+        return self
 
     def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Predict in the targets' own units, float64 `[n]` or `[n, T]`, the shape of y.
@@ -413,7 +431,6 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
             InputError: (a ValueError) a SMILES cannot be read, y contains no classes, or a parameter is invalid.
         """
         y, names = as_targets(y)
-        self.multi_label_: bool = y.ndim == 2
         columns = as_columns(y)
         cells = [as_cells(column) for column in columns.T]
         for column, own, name in zip(columns.T, cells, names, strict=True):
@@ -422,6 +439,8 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         task = make_task((MulticlassClassification if several else BinaryClassification).name, names, self._options())
         task = replace(task, **task.columns.infer_from_cells(cells))
         numbers = np.stack([task.columns.values(t, own) for t, own in enumerate(cells)], axis=1)
+        self._fit(X, numbers, task, sample_weight)
+        self.multi_label_: bool = y.ndim == 2
         self._of_model: list[np.ndarray] = list(map(values_of_classes, columns.T, numbers.T))
         classes = list(map(np.sort, self._of_model))
         self.classes_: np.ndarray | list[np.ndarray] = classes
@@ -429,7 +448,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
             self.classes_ = classes[0]
         elif all(each.tolist() == [0, 1] for each in classes):
             self.classes_ = np.arange(len(classes))
-        return self._fit(X, numbers, task, sample_weight)
+        return self
 
     def predict_proba(self, X: Any) -> np.ndarray | list[np.ndarray]:
         """Predict probabilities, float64 `[n, C]` in the order of `classes_`.

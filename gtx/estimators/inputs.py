@@ -8,78 +8,28 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from sklearn.utils.multiclass import check_classification_targets
 
 from gtx.base.errors import InputError, printable
-from gtx.data.cells import cell_text, comma_advice, parse_number
-from gtx.data.feature_columns import NO_FEATURES, FeatureColumns
-from gtx.data.rows import MoleculeColumn, listed
-from gtx.molecules.perception import Text
-from gtx.molecules.reading import molecule_text
-from gtx.prediction.inputs import as_frame, as_texts, first_cells, is_gap
+from gtx.data.cells import LARGEST, cell_text, comma_advice, parse_number
+from gtx.prediction.inputs import as_frame, is_gap
 from gtx.tasks import NumericTask
 from gtx.tasks.columns import NO_NUMBER, check_count, in_order, label
 
 
-def as_smiles(X: Any, coordinates: bool = False, features: FeatureColumns = NO_FEATURES) -> list[Text]:
-    """Convert X to SMILES, RDKit molecules too, with their `coordinates`, and with the order of their atoms where the
-    features of the model have lists; for anything else in X, see `gtx.prediction.inputs.as_texts`.
-
-    Raises:
-        InputError: X is one molecule, has another shape, or is empty.
-    """
-    if molecule_text(X) is not None:
-        raise InputError("X must be a list or an array of SMILES or RDKit molecules, not one of them")
-    array = np.asarray(X, dtype=object)
-    if array.ndim != 1 and not (array.ndim == 2 and array.shape[1] == 1):
-        raise InputError(f"X must be SMILES [n], or a table of one column, not of shape {list(array.shape)}")
-    molecules = array.ravel().tolist()
-    if not molecules:
-        raise InputError("X holds no SMILES")
-    return as_texts(molecules, coordinates, ordered=bool(features.widths))
-
-
-def smiles_in(table: pd.DataFrame, read: Sequence[str], usual: str | None) -> pd.Series:
-    """Find the column of SMILES in a table: the only one beside the feature columns that the model reads, or else that
-    with the usual name, or else the only one whose cells are molecules.
-
-    Raises:
-        InputError: the column is ambiguous.
-    """
-    names = list(map(str, table.columns))
-    rest = [i for i, name in enumerate(names) if name not in read]
-    if not rest:
-        raise InputError(f"X has no column of SMILES beside {listed(names)}" if names else "X has no columns")
-    likely = rest
-    if len(rest) > 1:
-        chosen = MoleculeColumn(None, usual).choose([names[i] for i in rest], first_cells(table.iloc[:, rest]))
-        likely = [rest[i] for i in chosen]
-    if len(likely) == 1 and (read or len(rest) == 1):
-        return table.iloc[:, likely[0]]
-    column = names[likely[0] if likely else rest[0]]
-    more = [names[i] for i in rest if names[i] != column]
-    if read:
-        raise InputError(
-            f"which column of X holds the SMILES? Beside {listed(read)} there are {listed([names[i] for i in rest])}: "
-            "leave all but one out, or call one 'smiles'"
-        )
-    raise InputError(
-        f"X must be SMILES alone, and this table has the columns {listed(more)} beside {column!r}: "
-        f"give table[{column!r}], or name the columns that the model is to read too, feature_columns={more[:1]}"
-    )
-
-
-def as_targets(y: Any) -> tuple[np.ndarray, list[str]]:
+def as_targets(y: Any, what: str = "y") -> tuple[np.ndarray, list[str]]:
     """Convert y to an array `[n]` or `[n, T]` of numbers or objects, and name its columns; one column is `[n]`."""
     y = as_frame(y)
     names = [str(name) for name in y.columns] if isinstance(y, pd.DataFrame) else None
-    array = np.asarray(y)
+    try:
+        array = np.asarray(y)
+    except ValueError:
+        raise InputError(f"{what} must be of shape [n] or [n, T], and its rows differ in length") from None
     array = array if array.dtype.kind in "fiub" else np.asarray(y, dtype=object)
     array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
     if array.ndim not in (1, 2):
-        raise InputError(f"y must be of shape [n] or [n, T], not {list(array.shape)}")
-    name = getattr(y, "name", None) or "y"
+        raise InputError(f"{what} must be of shape [n] or [n, T], not {list(array.shape)}")
+    name = getattr(y, "name", None) or what
     return array, names or ([str(name)] if array.ndim == 1 else [f"y{t}" for t in range(array.shape[1])])
 
 
@@ -147,40 +97,30 @@ def values_of_classes(column: np.ndarray, index: np.ndarray) -> np.ndarray:
     return np.array(column[measured][np.unique(index[measured], return_index=True)[1]].tolist())
 
 
-def as_weights(sample_weight: Any, rows: int) -> torch.Tensor | None:
-    """Convert `sample_weight` to a tensor `[rows]`; None remains None.
+def as_weights(sample_weight: Any, rows: int) -> np.ndarray:
+    """Convert `sample_weight` to float64 `[rows]`; None to ones.
 
     Raises:
-        InputError: the shape is another, or a weight is negative or not finite.
+        InputError: the shape is another, or a weight is negative or too large.
     """
     if sample_weight is None:
-        return None
-    values, _ = as_targets(sample_weight)
+        return np.ones(rows)
+    values, _ = as_targets(sample_weight, "sample_weight")
     if values.dtype.kind not in "fiub" and values.ndim == 1:
         values = np.array([parse_number(cell) for cell in as_cells(values)])
     weights = values.astype(np.float64)
     if weights.shape != (rows,):
         raise InputError(f"sample_weight must be of shape [{rows}], one for each row, not {list(weights.shape)}")
-    if not ((weights >= 0) & np.isfinite(weights)).all():
-        index = int((~((weights >= 0) & np.isfinite(weights))).argmax())
-        raise InputError(f"sample_weight must be numbers of 0 or more: number {index} is {weights[index]:g}")
-    return torch.from_numpy(weights)
+    fitting = (weights >= 0) & (weights <= LARGEST)
+    if not fitting.all():
+        index = int(fitting.argmin())
+        raise InputError(f"sample_weight must be numbers from 0 to {LARGEST:g}: number {index} is {weights[index]:g}")
+    return weights
 
 
 def as_columns(y: np.ndarray) -> np.ndarray:
     """Convert y `[n]` or `[n, T]` to `[n, T]`."""
     return y[:, None] if y.ndim == 1 else y
-
-
-def unusable_smiles(smiles: Sequence[Text], errors: Sequence[str | None]) -> str | None:
-    """Make a message with the number of unusable SMILES and the first of them; None if all are usable."""
-    bad = [i for i, error in enumerate(errors) if error]
-    if not bad:
-        return None
-    text = smiles[bad[0]]
-    shown = f"{printable(text)!r} " if isinstance(text, str) else ""
-    first = f"the first is number {bad[0]}, counted from 0: {shown}{errors[bad[0]]}"
-    return f"{len(bad)} of {len(smiles)} SMILES cannot be used; {first}"
 
 
 def describe_warnings(rows: np.ndarray, warnings: Sequence[Sequence[str]], what: str) -> list[str]:

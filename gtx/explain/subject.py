@@ -19,7 +19,6 @@ from gtx.molecules.perception import Text
 from gtx.prediction import ModelFileHeader, Predictor
 from gtx.prediction.domain import neighbour_lines
 from gtx.prediction.foundation_embedding import reading_parts, with_embeddings
-from gtx.prediction.inputs import with_columns
 from gtx.prediction.model_file import KernelMember
 from gtx.tasks import NumericTask
 from gtx.tasks.numeric import require_numeric
@@ -77,7 +76,7 @@ def open_subject(
         raise InputError(f"target {target!r}{did_you_mean(target, names) or ':'} the model has {', '.join(names)}")
     column, model = 0 if target is None else names.index(target), deepcopy(network).cpu().double()
     done = featurise(header.featuriser, [smiles], workers=0)
-    done = with_columns(header, done, [smiles], header.features.read_one(features or {}))
+    done = header.features.attach(done, [header.features.read_one(features or {})], [smiles], header.featuriser)
     if done.errors[0]:
         raise InputError(done.errors[0] if header.featuriser.components else f"{smiles!r} {done.errors[0]}")
     given = smiles if isinstance(smiles, str) else ", ".join(smiles)

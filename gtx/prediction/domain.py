@@ -357,6 +357,8 @@ class Neighbours:
         done = featurise(joined, list(training.smiles), workers=0, smiles=False)
         self.training = training
         self.rows: np.ndarray = done.good
+        if not len(self.rows):
+            raise InputError("training: no molecule of the training rows in the model file can be read")
         self.kernel: TanimotoKernel = morgan_kernel(done.store)
 
     @cached_property

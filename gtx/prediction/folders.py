@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import heapq
 import json
 import logging
 import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -21,7 +23,7 @@ import torch
 from gtx.base.errors import InputError, first_line, printable
 from gtx.base.files import LOCK, check_same, lock_folder, read_plain, write_text
 from gtx.data.cells import cell_text
-from gtx.data.rows import MoleculeColumn, RowLog, Table, first_side, smiles_index
+from gtx.data.rows import MoleculeColumn, RowLog, Table, find_column, first_side, smiles_index
 from gtx.data.table_writer import PARQUET_ENDINGS, TEXT_ENDINGS, TableWriter, output_header, refuse_input_as_output
 from gtx.prediction.foundation import FOUNDATION_MODEL
 from gtx.prediction.inputs import first_cells
@@ -146,8 +148,8 @@ def predict_folder(
     settings["columns"] = list(predictor.output_columns(()))
     settings |= {name: options.get(name) for name in ("smiles_column", "smiles_columns")} | asdict(selection)
     options |= {"selection": selection, "on_error": on_error, "workers": workers}
-    with lock_folder(out), _sweep_parts(out):
-        _check_settings(out, json.loads(json.dumps(settings)))  # as they will be read
+    settings = json.loads(json.dumps(settings))  # as they will be read
+    with lock_folder(out), _output_folder(out, settings):
         problems, tables = dict(library.problems), {}
         outputs = _outputs(library.files, out / "tables" if selected else out, selected, problems)
         finished = {file for file, output in outputs.items() if _is_newer(output, root / file)}
@@ -176,8 +178,14 @@ def predict_folder(
 
 def _predict(row: dict[str, Any], predictor: Predictor, options: Mapping[str, Any]) -> dict[str, Any]:
     """Predict the table `row["source"]` into `row["out"]`; return the row with its `TableOutcome` or `InputError`."""
+    source, out = Path(row["source"]), Path(row["out"])
+    before = _time_of_change(source)
     try:
-        return row | {"outcome": predict_table(predictor, row["source"], row["out"], **options)}
+        outcome = predict_table(predictor, source, out, **options)
+        if _time_of_change(source) != before:
+            out.unlink()  # it is newer than the table
+            raise InputError("it changed while it was read: run the same command again")
+        return row | {"outcome": outcome}
     except InputError as reason:
         return row | {"outcome": reason}
 
@@ -194,20 +202,18 @@ def _checksum(predictor: Predictor) -> str:
     return digest.hexdigest()
 
 
-def _check_settings(out: Path, settings: dict[str, Any]) -> None:
-    """Record what the predictions in a folder depend on; refuse one with other predictions, or other files."""
+@contextmanager
+def _output_folder(out: Path, settings: dict[str, Any]) -> Iterator[None]:
+    """Record what the predictions in a folder depend on; refuse one with other predictions, or other files. Before and
+    after the block, remove what processes that were killed left.
+    """
     file = out / SETTINGS
     if file.exists():
         check_same(read_plain(file), settings, f"{out} holds other predictions", "empty the folder")
-    elif any(path.name != LOCK for path in out.iterdir()):
+    elif any(path.name != LOCK and not path.match(f".{SETTINGS}.*.part") for path in out.iterdir()):
         raise InputError(f"{out} holds other files: give another --out, or empty it")
     else:
         write_text(file, json.dumps(settings, indent=1))
-
-
-@contextmanager
-def _sweep_parts(out: Path) -> Iterator[None]:
-    """Remove what processes that were killed left in a folder, before and after a block."""
 
     def sweep() -> None:
         for part in out.rglob(".*.part"):
@@ -232,24 +238,37 @@ def _outputs(files: Sequence[str], folder: Path, as_csv: bool, problems: dict[st
     return {file: folder / name for name, file in owner.items()}
 
 
+def _time_of_change(table: Path) -> int | None:
+    """Return the time, in ns, at which a table was changed or moved to its place; None if it is gone."""
+    with suppress(OSError):
+        status = table.stat()
+        return max(status.st_mtime_ns, status.st_ctime_ns)
+    return None
+
+
 def _is_newer(output: Path, table: Path) -> bool:
     """Return whether an output exists, and its table has not changed since."""
-    if not output.exists():
-        return False
-    status = table.stat()
-    return output.stat().st_mtime >= max(status.st_mtime, status.st_ctime)  # the latter also of a file moved there
+    changed = _time_of_change(table)
+    return changed is not None and output.exists() and output.stat().st_mtime_ns >= changed
 
 
 def _write_best(outputs: Sequence[Path], selection: RowSelection, path: Path) -> int:
     """Write the best rows of several outputs, the best first, and return their number; ties keep their order."""
-    best = pd.DataFrame()
-    for output in outputs:
-        best = pd.concat([best, pd.read_csv(output, dtype=str, keep_default_na=False)], ignore_index=True)
-        ranks = best[selection.by].map(selection.rank)
-        best = best.loc[ranks.sort_values(ascending=False, kind="stable").index[: selection.top]]
-    with TableWriter(path, list(best.columns)) as writer:
-        for cells in best.fillna("").itertuples(index=False):
-            writer.write(cells)
+    columns: dict[tuple[str, int], None] = {}  # a name, and how many columns before have it
+
+    def rows() -> Iterator[tuple[float, dict[tuple[str, int], str]]]:
+        for output in outputs:
+            with output.open(encoding="utf-8", newline="") as file:
+                header, *lines = csv.reader(file)
+            by = find_column(header, selection.by or "")
+            own = [(name, header[:i].count(name)) for i, name in enumerate(header)]
+            columns.update(dict.fromkeys(own))
+            yield from ((selection.rank(cells[by]), dict(zip(own, cells, strict=True))) for cells in lines)
+
+    best = heapq.nlargest(selection.top or 0, rows(), key=lambda row: row[0])
+    with TableWriter(path, [name for name, _ in columns]) as writer:
+        for _, cells in best:
+            writer.write([cells.get(place) for place in columns])
     return len(best)
 
 

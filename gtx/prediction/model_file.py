@@ -350,7 +350,8 @@ class ModelFileHeader:
         if featuriser.hash != plain["featuriser"]["hash"]:
             made = plain["versions"]["gtx"]
             raise InputError(f"gtx {made} made it, which describes molecules differently: use that gtx, or train anew")
-        features = FeatureColumns(**(plain.get("features") or {}))
+        read, names = plain.get("features") or {}, [each.name for each in fields(FeatureColumns)]
+        features = FeatureColumns(**{name: read[name] for name in names if name in read})
         name = plain["task"]["name"]
         if kind is None and name not in TASKS:
             known = ", ".join(TASKS)
@@ -479,16 +480,12 @@ def read_model(
     path = resolve_model_path(path)
     try:
         with safe_open(path, "pt") as file:
-            plain = _read_header(file.metadata())
-            if isinstance(plain, dict) and (written := plain.pop(CHECKSUM, None)):
-                with path.open("rb") as raw:
-                    if _digest(raw, plain) != written:
-                        raise InputError("it is damaged: its SHA-256 is another than when gtx wrote it")
+            plain = _read_header(file.metadata(), path)
             header = ModelFileHeader.from_dict(plain, task, own=model is not None)
             members, kernel_member = _read_modules(file, header, plain["members"], model)
             return members, header, kernel_member
     except FileNotFoundError:
-        if Path(path).exists():  # safetensors says so of a file that may not be read
+        if os.path.exists(path):  # safetensors says so of a file that may not be read
             raise InputError(f"cannot read {path}: {os.strerror(errno.EACCES)}") from None
         hint = did_you_mean(str(path), [FOUNDATION_MODEL])
         raise InputError(f"no such file: {path}{hint}") from None
@@ -552,13 +549,22 @@ def _text(plain: dict[str, Any]) -> str:
     return json.dumps(plain, ensure_ascii=False, allow_nan=False)
 
 
-def _read_header(metadata: dict[str, str] | None) -> dict[str, Any]:
+def _read_header(metadata: dict[str, str] | None, path: Path) -> Any:
+    """Read the header of a file, and compare its checksum."""
+
     def refuse(name: str) -> None:
         raise ValueError(f"{name} is no number of JSON")
 
     if not metadata or "gtx" not in metadata:
         raise InputError("it is a safetensors file, but gtx did not write it")
     try:
-        return json.loads(metadata["gtx"], parse_constant=refuse)
+        plain = json.loads(metadata["gtx"], parse_constant=refuse)
+        written = digest = plain.pop(CHECKSUM, None) if isinstance(plain, dict) else None
+        if written is not None:
+            with path.open("rb") as raw:
+                digest = _digest(raw, plain)
     except (ValueError, RecursionError) as reason:
         raise InputError(f"its header is no JSON: {reason}") from None
+    if digest != written:
+        raise InputError("it is damaged: its SHA-256 is another than when gtx wrote it")
+    return plain

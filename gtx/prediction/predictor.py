@@ -33,7 +33,7 @@ from gtx.prediction.domain import (
     graph_featuriser,
 )
 from gtx.prediction.foundation_embedding import attach_foundation
-from gtx.prediction.inputs import as_frame, as_texts, component_rows, smiles_list, with_columns
+from gtx.prediction.inputs import as_frame, as_texts, list_molecules, read_molecules, unusable_molecules
 from gtx.prediction.model_file import KernelMember, ModelFileHeader, read_model, save_model
 from gtx.prediction.streaming import NOT_FINITE, TableOutcome, predict_table
 from gtx.tasks.numeric import is_numeric
@@ -283,13 +283,12 @@ class Predictor:
 
         if not all(isinstance(member, MoleculeModel) and member.width is not None for member in self.members):
             raise InputError(f"{self.header.model['name']} has no method embed that gives a vector per molecule")
-        texts, done = self._featurise(smiles, workers)
+        molecules, done = self._featurise(smiles, workers)
         vectors = self._run(done.store, vectors_of)
-        rows = np.full((len(texts), vectors.shape[1]), np.nan, np.float32)
+        rows = np.full((len(molecules), vectors.shape[1]), np.nan, np.float32)
         rows[done.good] = vectors.float().numpy()
-        if bad := len(texts) - len(done.good):
-            first = next(i for i, error in enumerate(done.errors) if error)
-            warnings.warn(f"{bad} of {len(texts)} SMILES give NaN; number {first}: {done.errors[first]}", stacklevel=2)
+        if message := unusable_molecules(molecules, done.errors):
+            warnings.warn(f"{message}; NaN is returned", stacklevel=2)
         return rows
 
     def predict(
@@ -313,8 +312,8 @@ class Predictor:
             `error` and `warning`. A row has either a prediction or an error.
 
         Raises:
-            InputError: the column of SMILES is ambiguous, or there are no SMILES; a feature column is missing, or holds
-                no number or list of numbers; or as `with_members`.
+            InputError: the column of SMILES is ambiguous, or there are no SMILES; a feature column is missing; or as
+                `with_members`.
         """
         if members:
             return self.with_members().predict(smiles, workers)
@@ -375,16 +374,20 @@ class Predictor:
 
         Returns:
             A data frame with up to `count` rows for each SMILES that can be read, the most similar training molecule
-            first. The columns are `smiles` as given, `neighbour` (SMILES of the training molecule), `row` (number of
-            its row in the training table, from 1), `similarity` (from 0 to 1), and the measured value of each target.
+            first; a warning tells of others. The columns are `smiles` as given, `neighbour` (SMILES of the training
+            molecule), `row` (number of its row in the training table, from 1), `similarity` (from 0 to 1), and the
+            measured value of each target.
 
         Raises:
             InputError: the model file contains no training rows, or `count` is less than 1.
         """
         if count < 1:
             raise InputError(f"count: expected 1 or more neighbours, got {count}")
-        comparison, molecules = self.comparison, self._list_molecules(smiles)
-        done = featurise(graph_featuriser(self.header.featuriser), as_texts(molecules))
+        comparison, read = self.comparison, graph_featuriser(self.header.featuriser)
+        molecules = list_molecules(smiles, read.components, self.header.smiles_column, self.header.features.columns)
+        done = featurise(read, as_texts(molecules))
+        if message := unusable_molecules(molecules, done.errors):
+            warnings.warn(f"{message}; no neighbours are returned", stacklevel=2)
         place, similarity = comparison.nearest(done.store, count)
         columns: dict[str, Any] = dict(
             self._molecule_columns([molecules[i] for i in done.good for _ in range(place.shape[1])])
@@ -402,21 +405,11 @@ class Predictor:
         """Predict a table of any length and write the output table; see `gtx.prediction.predict_table`."""
         return predict_table(self, source, out, **options)
 
-    def _featurise(self, smiles: Any, workers: int | None) -> tuple[list[Any], FeaturisationResult]:
+    def _featurise(self, molecules: Any, workers: int | None) -> tuple[list[Any], FeaturisationResult]:
         """Return molecules unchanged, and featurised, with their feature columns."""
-        smiles = as_frame(smiles)
-        molecules, features = self._list_molecules(smiles), self.header.features
-        lists = self.header.predicts_lists or bool(features.widths)
-        texts = as_texts(molecules, self.header.featuriser.coordinates, ordered=lists)
-        done = featurise(self.header.featuriser, texts, workers=workers)
-        table = smiles if isinstance(smiles, pd.DataFrame) else pd.DataFrame()
-        columns = {name: list(table[name]) for name in features.columns if name in table}
-        return molecules, with_columns(self.header, done, texts, features.read_columns(columns, len(molecules)))
-
-    def _list_molecules(self, smiles: Any) -> list[Any]:
-        """List molecules unchanged, or tuples of the molecules of a row."""
-        names = self.header.featuriser.components
-        return component_rows(smiles, names) if names else smiles_list(smiles, self.header.smiles_column)
+        header = self.header
+        usual, lists = header.smiles_column, header.predicts_lists
+        return read_molecules(molecules, header.featuriser, header.features, usual, lists, workers=workers)
 
     def _molecule_columns(self, molecules: list[Any]) -> dict[str, list[Any]]:
         """Return their columns in a table of answers; an RDKit molecule stands there as its SMILES."""

@@ -168,7 +168,8 @@ def _predict_parts(
     features: Sequence[RowFeatures | None],
 ) -> ChunkAnswers:
     """Predict texts that are featurised already, with the feature columns of each."""
-    done = with_columns(predictor.header, FeaturisationResult.join(parts), texts, features)
+    done, header = FeaturisationResult.join(parts), predictor.header
+    done = with_columns(done, texts, features, header.featuriser, header.features, header.predicts_lists)
     return ChunkAnswers(done.errors, done.warnings, done.good, predictor.predict_store(done.store), done.smiles)
 
 

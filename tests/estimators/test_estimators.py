@@ -57,6 +57,8 @@ def test_parameters_and_clones() -> None:
     assert repr(gtx.MoleculeRegressor()) == "MoleculeRegressor()"
     with pytest.raises(ValueError, match="wings"):
         estimator.set_params(wings=2)
+    with pytest.raises(TypeError, match=r"^MoleculeRegressor has no parameter 'epoch'; did you mean 'epochs'\?$"):
+        gtx.MoleculeRegressor(epoch=1)
 
 
 def test_it_learns_and_scores(fitted: gtx.MoleculeRegressor, table: pd.DataFrame) -> None:
@@ -223,7 +225,11 @@ def test_bad_parameters_are_named_at_fit() -> None:
         ({"validation_fraction": 1.0}, "validation_fraction"),
         ({"model": "annotations"}, "no model 'annotations'; gtx has standard"),
         ({"model_arguments": {"wings": 2}}, "wings"),
-        ({"settings": {"lr": 2}}, "multiple values.*lr"),
+        ({"validation_fraction": "a"}, "validation_fraction: expected a finite number, got 'a'"),
+        ({"feature_columns": "temperature"}, "feature_columns: expected a list, got 'temperature'"),
+        ({"random_state": -1}, "random_state: expected a number of 0 or more, got -1"),
+        ({"settings": {"lr": 2}}, "settings: lr is a parameter of MoleculeRegressor; leave it out here"),
+        ({"settings": {"warm_up": 2}}, "settings: there is no 'warm_up' in TrainSettings; did you mean 'warmup'"),
     ]:
         with pytest.raises(ValueError, match=reason):
             regressor(**arguments).fit(["C", "CC", "CCC"], [1, 2, 3])

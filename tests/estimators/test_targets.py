@@ -78,10 +78,12 @@ def test_one_column_with_na_is_read_and_a_weight_that_is_missing_is_named(table,
     for y in (blanks[["dipole"]].convert_dtypes(), blanks.dipole.astype("Float64").tolist()):
         assert np.isfinite(gtx.MoleculeRegressor(**KERNEL).fit(table.smiles, y).score(table.smiles, y))
     for missing in (pd.array([1.0] * 59 + [None], dtype="Float64"), [*[1.0] * 59, pd.NA]):
-        with pytest.raises(ValueError, match="sample_weight must be numbers of 0 or more: number 59 is nan"):
+        with pytest.raises(ValueError, match=r"sample_weight must be numbers from 0 to 1e\+30: number 59 is nan"):
             gtx.MoleculeRegressor(**KERNEL).fit(table.smiles, table.gap, sample_weight=missing)
-    with pytest.raises(ValueError, match=r"of shape \[60\]"):
-        gtx.MoleculeRegressor(**KERNEL).fit(table.smiles, table.gap, sample_weight=[1, 2])
+    fitted = gtx.MoleculeRegressor(**KERNEL).fit(table.smiles, table.gap)
+    for method in (fitted.fit, fitted.score):
+        with pytest.raises(ValueError, match=r"of shape \[60\]"):
+            method(table.smiles, table.gap, sample_weight=[1, 2])
     with pytest.raises(ValueError, match="number 4 is -1"):
         gtx.MoleculeRegressor(**KERNEL).fit(table.smiles, table.gap, sample_weight=[1, 1, 1, 1, -1, *[1] * 55])
 
@@ -119,9 +121,18 @@ def test_scores_leave_blanks_out(table: pd.DataFrame, blanks: pd.DataFrame, regr
     assert np.isfinite(cross_val_score(estimator, table.smiles, y, cv=2, error_score="raise")).all()
 
 
+def test_a_fit_that_fails_leaves_the_model_as_it_was(table: pd.DataFrame, wide: np.ndarray) -> None:
+    estimator = gtx.MoleculeClassifier(**KERNEL).fit(table.smiles, np.where(wide, "high", "low"))
+    expected = estimator.predict(table.smiles)
+    with pytest.raises(ValueError, match="60 of 60 SMILES"):
+        estimator.fit(["C1CC"] * 60, np.where(wide, "b", "a"))
+    assert estimator.classes_.tolist() == ["high", "low"] and (estimator.predict(table.smiles) == expected).all()
+
+
 @pytest.mark.parametrize(
     ("y", "reason"),
     [
+        ([[0], [1, 0]] * 30, r"y must be of shape \[n\] or \[n, T\], and its rows differ in length"),
         (np.linspace(0, 1, 60), "y: Unknown label.*continuous values; for numbers there is MoleculeRegressor"),
         (["a", 1] * 30, "all text or all numbers, got both"),
         (["a"] * 60, "y: expected two classes or more, got a"),

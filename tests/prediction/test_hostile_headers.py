@@ -1,7 +1,7 @@
 """A header that says something else than gtx wrote is refused in one line, or describes a model that works."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -50,8 +50,8 @@ class File:
         self.header = json.loads(self.tensors["__metadata__"]["gtx"])
         del self.header["sha256"]
 
-    def write(self, path: Path, header: Any) -> Path:
-        text = json.dumps(self.tensors | {"__metadata__": {"gtx": json.dumps(header)}}).encode()
+    def write(self, path: Path, header: Any, text_of: Callable[[Any], str] = json.dumps) -> Path:
+        text = json.dumps(self.tensors | {"__metadata__": {"gtx": text_of(header)}}).encode()
         path.write_bytes(len(text).to_bytes(8, "little") + text + self.data)
         return path
 
@@ -134,6 +134,16 @@ def test_texts_that_cannot_be_shown_are_refused_wherever_they_stand(tmp_path) ->
         for text in (LONE, LONG):
             header = changed(file.header, (entry, text), "x")
             assert refused_or_works(file.write(tmp_path / "bad.gtx", header)), (entry, text[:9])
+
+
+@pytest.mark.parametrize(
+    "entry", ['"features": {"names": [], "blanks": false, "wings": 2}', '"sha256": "", "x": 1e999']
+)
+def test_an_entry_that_gtx_does_not_write_is_refused_or_ignored(entry: str, tmp_path) -> None:
+    file = FILES["regression"]
+    header = json.dumps({name: value for name, value in file.header.items() if name != "features"})
+    bad = file.write(tmp_path / "bad.gtx", header.replace("{", f"{{{entry}, ", 1), str)
+    assert refused_or_works(bad) == ("sha256" in entry)
 
 
 def test_molecules_to_compare_with_have_no_more_characters_than_gtx_writes(tmp_path) -> None:

@@ -55,7 +55,8 @@ def test_a_molecule_is_its_own_nearest_however_it_is_written() -> None:
 
 def test_a_model_names_them_with_what_was_measured(model: Predictor) -> None:
     kept = model.header.training
-    found = model.neighbours([kept.smiles[3], "C1CC", "CCO"], 2)
+    with pytest.warns(UserWarning, match="1 of 3 SMILES cannot be used; the first is number 1, .*no neighbours"):
+        found = model.neighbours([kept.smiles[3], "C1CC", "CCO"], 2)
     assert list(found) == ["smiles", "neighbour", "row", "similarity", "solvation_water"] and len(found) == 4
     assert found.neighbour[0] == kept.smiles[3] and found.row[0] == kept.rows[3] and found.similarity[0] == 1
     assert found.solvation_water[0] == float(kept.values["solvation_water"][3])
@@ -68,6 +69,8 @@ def test_a_model_names_them_with_what_was_measured(model: Predictor) -> None:
 def test_a_file_without_rows_says_so(model: Predictor, capsys) -> None:
     with pytest.raises(InputError, match="contains no training rows"):
         model.with_header(replace(model.header, training=None)).neighbours("CCO")
+    with pytest.raises(InputError, match="training: no molecule of the training rows in the model file can be read"):
+        model.with_header(replace(model.header, training=rows(["C1CC"], y=["1"]))).with_neighbours()
     assert main(["predict", str(GOLDEN / "regression.gtx"), "CCO", "--neighbours", "2"]) == 2
     assert capsys.readouterr().err.startswith("gtx: this model file contains no training rows")
 

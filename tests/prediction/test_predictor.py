@@ -171,7 +171,9 @@ def test_bounds_lie_half_a_width_away_and_are_missing_where_there_is_none(predic
 
 
 def test_embeddings(predictor: Predictor) -> None:
-    with pytest.warns(UserWarning, match="1 of 3 SMILES give NaN; number 1: .*unclosed ring"):
+    with pytest.warns(
+        UserWarning, match="1 of 3 SMILES cannot be used; .* number 1, counted from 0: 'C1CC' .*unclosed ring"
+    ):
         vectors = predictor.embed(["CCO", "C1CC", "OCC"])
     width = predictor.members[0].width
     assert vectors.shape == (3, 2 * width) and vectors.dtype == np.float32

@@ -184,7 +184,7 @@ def test_so_are_those_of_weights_and_features():
     assert row_log.errors[2].endswith(f"is no weight: a number of 0 or more was expected; {THOUSANDS}")
     for cell, advice in ("1,334", f"; {THOUSANDS}"), ("1,5", "1.5 and not 1,5"), ("x", "of at most 1e+30"):
         with pytest.raises(InputError) as error:
-            FeatureColumns(("t",)).read_columns({"t": [cell]}, 1)
+            FeatureColumns(("t",)).read_one({"t": cell})
         assert str(error.value).endswith(advice)
 
 
