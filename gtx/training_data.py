@@ -99,8 +99,9 @@ class DataSettings(SplitSettings):
             remedy = "leave out --smiles-columns and --reaction-column"
             raise InputError(f"task {task.name} does not support several molecules a row or reactions: {remedy}")
         self.features.check(self.featuriser)
-        if self.test_folds is not None and (self.val or self.test or self.split_column):
-            raise InputError("the split is given twice: by test folds and by a column or files; give one of them")
+        ways = {"test folds": self.test_folds, "a column": self.split_column, "files": self.val or self.test}
+        if len(twice := [way for way, value in ways.items() if value is not None]) > 1:
+            raise InputError(f"the split is given twice: by {' and by '.join(twice)}; give one of them")
         if self.task is not None:
             if self.target_columns and tuple(self.target_columns) != self.task.targets:
                 raise InputError(f"target_columns {self.target_columns} are not those of the task, {self.task.targets}")
@@ -319,9 +320,9 @@ class Dataset:
             index = _labelled_in(self, self.files[0]) if self.files else self.with_labels
         rows = RowsToSplit([self.smiles[i] for i in index])
         if settings.split_by is not None:
-            with named(self.files[0]):
-                cells, numbers = _column(self, settings.split_by, index)
-                usable, rows = settings.candidates(cells, numbers, rows.smiles, self.files[0].row_log)
+            column = _column(self, settings.split_by, index)
+            with named(self.files[0].source):
+                usable, rows = settings.candidates(*column, rows.smiles)
             index = index[usable]
         if self.task.discrete and self.task.level == "molecule" and self.y.shape[1] == 1:
             rows = replace(rows, classes=self.y[index, 0].astype(int))
@@ -429,13 +430,15 @@ def name_parts(dataset: Dataset) -> dict[int, str]:
     return {molecule: part for part, index in parts.items() for molecule in index.tolist()}
 
 
-def _column(dataset: Dataset, name: str, index: np.ndarray) -> tuple[list[str], list[int]]:
-    """Return the cells of a column for molecules of the first file, and the numbers of their rows."""
-    first = dataset.files[0]
-    with named(first):
-        place = find_column(first.columns, name)
-    rows = [first.rows[i] for i in dataset.rows[index].tolist()]
-    return [row.cells[place] for row in rows], [row.number for row in rows]
+def _column(dataset: Dataset, name: str, index: np.ndarray) -> tuple[list[str], list[int], list[RowLog]]:
+    """Return the cells of a column for some molecules, the numbers of their rows, and the row logs of their files."""
+    places = [dataset.place(molecule) for molecule in index.tolist()]
+    at = {}
+    for file in {file.start: file for file, _ in places}.values():
+        with named(file.source):
+            at[file.start] = find_column(file.columns, name)
+    cells = [row.cells[at[file.start]] for file, row in places]
+    return cells, [row.number for _, row in places], [file.row_log for file, _ in places]
 
 
 def _describe_place(dataset: Dataset, molecule: int) -> str:
@@ -451,10 +454,8 @@ def split_table(dataset: Dataset, settings: DataSettings) -> Dataset:
     """Divide the molecules by a column of the table, by the files of validation and test rows, or by a split method."""
     first, *others = dataset.files
     if settings.split_column is not None:
-        if settings.val or settings.test:
-            raise InputError("the split is given twice: by a column and by files; give one of them")
         index = dataset.with_labels
-        cells, numbers = _column(dataset, settings.split_column, index)
+        cells, numbers, _ = _column(dataset, settings.split_column, index)
         split = split_by_column(cells, first.row_log, settings.split_column, numbers)
         split = {part: index[rows] for part, rows in split.items()}
         return dataset.with_split(split, f"column {settings.split_column!r}")
@@ -532,7 +533,9 @@ def load_training_table(settings: DataSettings, cache: str | Path | None = None,
     )
     dataset = split_table(dataset, settings)
     if not len(dataset.split["train"]):
-        raise InputError(f"none of the training rows can be used: {files[0].row_log.summary()}")
+        number = count_weightless(dataset)
+        weightless = f"; {plural(number, 'training row')} of weight 0" if number else ""
+        raise InputError(f"none of the training rows can be used: {files[0].row_log.summary()}{weightless}")
     warn_of_conflicts(dataset)
     return dataset
 
@@ -545,9 +548,10 @@ def _read(settings: DataSettings) -> list[InputFile]:
         components = settings.featuriser.components
         first, *others = components or (settings.smiles_column,)
         table = open_table(source, first)
-        table = add_component_columns(table, others) if others else table
-        for feature in settings.features.columns:  # a user's words, to which a model's advice does not apply
-            find_column(table.columns, feature)
+        with named(source):
+            table = add_component_columns(table, others) if others else table
+            for feature in settings.features.columns:  # a user's words, to which a model's advice does not apply
+                find_column(table.columns, feature)
         table = settings.features.read_table(table)
         rows, row_log = list(table.rows), RowLog()
         row_log.enter(rows)
@@ -576,7 +580,7 @@ def _targets(files: Sequence[InputFile], settings: DataSettings) -> tuple[Task, 
     task = wanted.infer_from_table(files).with_features(settings.features)
     parts = []
     for file in files:
-        with named(file):
+        with named(file.source):
             parts.append(task.columns.parse(file.rows, file.columns, file.row_log))
     relations = task.columns.relations(files[0].columns)
     relations.add(files[0].rows)
@@ -615,7 +619,7 @@ def _weights(files: Sequence[InputFile], settings: DataSettings, task: Task) -> 
         raise InputError(f"{name!r} is a target; it cannot be the weight of its row too")
     parts = []
     for file in files:
-        with named(file):
+        with named(file.source):
             parts.append(read_weights(file.rows, file.columns, name, file.row_log))
     return np.concatenate(parts)
 

@@ -26,7 +26,7 @@ class FeatureColumns:
     """Numeric columns of a table that a model reads as additional input features, scaled by the training rows.
 
     Features of a molecule are appended to the descriptors, which the network reads after the readout. Features of atoms
-    and bonds are lists, see `gtx.data.feature_columns.parse_list`, and are added to the embeddings of atoms and bonds.
+    and bonds are lists, see `gtx.data.cells.parse_list`, and are added to the embeddings of atoms and bonds.
     Prediction needs all feature columns.
 
     Attributes:

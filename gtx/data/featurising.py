@@ -311,8 +311,9 @@ def show_progress(
 
 def _key(featuriser: Featuriser, texts: Sequence[Text], coordinates: Coordinates, smiles: bool) -> str:
     digest = hashlib.sha256(json.dumps([featuriser.cache_key, smiles, list(texts)]).encode())
-    for position in coordinates or ():
-        digest.update(b"none" if position is None else np.asarray(position, np.float32).tobytes())
+    for position in coordinates or ():  # with its size: no two molecules may share the numbers in another way
+        numbers = b"" if position is None else np.asarray(position, np.float32).tobytes()
+        digest.update(f"{None if position is None else len(numbers)} ".encode() + numbers)
     return digest.hexdigest()
 
 

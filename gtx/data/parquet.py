@@ -44,8 +44,10 @@ def read_parquet(path: str, wanted: MoleculeColumn, name: str) -> Table:
     """
     try:
         file = pq.ParquetFile(path, pre_buffer=False)  # buffering ahead would hold a whole row group
-        # a row that is too long comes out as nulls
-        schema = pa.schema([field.with_nullable(True) for field in file.schema_arrow], file.schema_arrow.metadata)
+        # a row that is too long comes out as nulls; views, which exist in memory alone, are read as texts
+        plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+        types_of_fields = [field.with_type(plain.get(field.type, field.type)) for field in file.schema_arrow]
+        schema = pa.schema([field.with_nullable(True) for field in types_of_fields], file.schema_arrow.metadata)
         leaves = [file.schema.column(i) for i in range(file.metadata.num_columns)]
         texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
         fixed = [leaf for leaf in leaves if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY"]

@@ -161,8 +161,9 @@ def smiles_index(
             why = f"there is no column called 'smiles', and {number} of which the first rows can be read as molecules"
         raise InputError(f"which column holds the SMILES? {why}: {remedy}; the columns are {listed(columns)}")
     name = columns[places[0]].strip()
-    if len(name) > 1 and name.lower() not in wanted.names and is_molecule(name):  # no name, but the first molecule
-        raise InputError(f"the header has the molecule {printable(name)!r}: put a line with names above it: smiles,y")
+    if name.lower() not in wanted.names and is_molecule(name):  # no name, but the first molecule
+        advice = "put a line with names above it: smiles,y"
+        raise InputError(f"the header has the molecule {printable(name)!r}: {advice}; if it is a name, {remedy}")
     return places[0]
 
 
@@ -503,15 +504,15 @@ class InputFile:
 
     def cells(self, column: str) -> list[str]:
         """Return the cells of a column, but for rows that are broken; `InputError` unless there is one such column."""
-        with named(self):
+        with named(self.source):
             place = find_column(self.columns, column)
         return [row.cells[place] for row in self.rows if not row.error]
 
 
 @contextmanager
-def named(file: InputFile) -> Iterator[None]:
-    """Add the name of the file to any `InputError` raised within."""
+def named(source: str) -> Iterator[None]:
+    """Add the name of a file to any `InputError` raised within."""
     try:
         yield
     except InputError as error:
-        raise InputError(f"{file.source}: {error}") from None
+        raise InputError(f"{source}: {error}") from None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 import numpy as np
 
 from gtx.base.errors import InputError, did_you_mean, printable
+from gtx.data.cells import BLANKS, parse_number
 from gtx.data.rows import RowLog, format_row_message, plural
 from gtx.data.table_writer import TableWriter
 
@@ -71,11 +72,8 @@ def divide_groups(
     Raises:
         InputError: the sizes are not three numbers, or there are fewer groups, called `noun`, than parts.
     """
-    labels = np.asarray(labels, dtype={"as they come": object, "shuffled": str}.get(order))
-    if order == "as they come":
-        _, first, group = np.unique(labels, return_index=True, return_inverse=True)
-        labels = first[group]
-    groups, count = _members(labels), _count_parts(sizes)
+    groups = _members(_as_texts(labels) if order == "shuffled" else labels, ascending=order != "as they come")
+    count = _count_parts(sizes)
     if len(groups) < count:
         hint = "" if order == "as they come" else ": split at random"
         few = f"{plural(len(labels), 'row')} {'holds' if len(labels) == 1 else 'hold'} {len(groups)}"
@@ -109,11 +107,19 @@ def _check_labels(labels: Labels, n: int, source: str, smiles: Sequence[str] = (
     return labels
 
 
-def _members(labels: Labels) -> list[np.ndarray]:
-    """Return the rows of each label, the labels in ascending order."""
-    _, group = np.unique(labels, return_inverse=True)
+def _as_texts(labels: Labels) -> np.ndarray:
+    """Return labels as texts, object `[n]`: numpy's own texts would all take the memory of the longest."""
+    return np.array(list(map(str, labels)), dtype=object)
+
+
+def _members(labels: Labels, ascending: bool = True) -> list[np.ndarray]:
+    """Return the rows of each label, the labels in ascending order, or else in that of their first rows."""
+    import pandas as pd
+
+    group, _ = pd.factorize(np.asarray(labels, dtype=object), sort=ascending)
     order = np.argsort(group, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
+    parts = np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
+    return [rows for rows in parts if len(rows)]
 
 
 def _cut_in_order(groups: Sequence[np.ndarray], counts: Sequence[int]) -> list[np.ndarray]:
@@ -249,7 +255,10 @@ def assign_folds(
     Raises:
         InputError: fewer groups than folds, or fewer than 2 folds.
     """
-    _, first, group = np.unique(np.asarray(groups, dtype=str), return_index=True, return_inverse=True)
+    _check_labels(groups, len(groups), "groups")
+    if classes is not None:
+        _check_labels(classes, len(groups), "classes")
+    _, first, group = np.unique(_as_texts(groups), return_index=True, return_inverse=True)
     sizes = np.bincount(group, minlength=len(first))
     if folds < 2:
         raise InputError(f"folds: expected 2 or more, got {folds}")
@@ -279,8 +288,8 @@ def cross_validation_splits(
         InputError: there are fewer groups than folds, or too few groups for validation rows.
     """
     splits = []
-    labels = np.asarray(groups, dtype=str)
-    for test in assign_folds(labels, folds, seed, classes):
+    labels = _as_texts(groups)
+    for test in assign_folds(groups, folds, seed, classes):
         rest = np.setdiff1d(np.arange(len(labels)), test)
         inner = min(INNER, len(set(labels[rest].tolist())))
         if inner < 2:
@@ -310,10 +319,10 @@ def parse_times(cells: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """
     import pandas as pd
 
-    texts = pd.Series([cell.strip() for cell in cells], dtype=str)
-    times = pd.to_numeric(texts, errors="coerce").to_numpy(float)
-    usable = np.isfinite(times)
-    dates = pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=True)
+    times: np.ndarray = np.array(list(map(parse_number, cells)), np.float64)
+    usable: np.ndarray = np.isfinite(times)
+    texts = [cell.strip() if any(map(str.isdigit, cell)) else "" for cell in cells]  # pandas reads the word "now" too
+    dates = pd.to_datetime(pd.Series(texts, dtype=str), format="ISO8601", errors="coerce", utc=True)
     if dates.notna().sum() > usable.sum():
         times, usable = dates.dt.as_unit("us").astype("int64").to_numpy(float), dates.notna().to_numpy()
     return np.where(usable, times, np.nan), usable
@@ -321,7 +330,7 @@ def parse_times(cells: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
 
 def _parse_labels(cells: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     values = np.array([cell.strip() for cell in cells], dtype=object)
-    return values, values != ""
+    return values, np.array([value.lower() not in BLANKS for value in values], bool)
 
 
 # --- All ways to divide the rows of a table, by name. A new one is a function and a line of `SPLIT_METHODS`.
@@ -527,20 +536,20 @@ class SplitSettings:
         return get_split_method(self.split)
 
     def candidates(
-        self, cells: Sequence[str], numbers: Sequence[int], smiles: Sequence[str], row_log: RowLog
+        self, cells: Sequence[str], numbers: Sequence[int], row_logs: Sequence[RowLog], smiles: Sequence[str]
     ) -> tuple[np.ndarray, RowsToSplit]:
         """Select the rows that the method can divide: their indices, int64, and their molecules and values.
 
         The `cells` are those of the column `split_by`; none if the method reads no column. A row whose cell cannot be
-        used is in no part of the split, and gets a message with its number; it is an `InputError` if too few can be
-        used.
+        used is in no part of the split, and gets a message with its number in the log of its file; it is an
+        `InputError` if too few can be used.
         """
         method, rows, values = self.method, np.arange(len(smiles)), np.zeros(0)
         if method.reads is not None:
             values, usable = method.reads(cells)
             unread = np.flatnonzero(~usable).tolist()
             for i in unread:
-                row_log.leave_out(numbers[i], self.split_by, cells[i], f"is not {method.expects}")
+                row_logs[i].leave_out(numbers[i], self.split_by, cells[i], f"is not {method.expects}")
             if not usable.any():
                 raise InputError(f"split {self.split}: no cell of column {self.split_by!r} is {method.expects}")
             rows, values = rows[usable], values[usable]

@@ -111,12 +111,15 @@ class MoleculeStore:
 
     @classmethod
     def join(cls, stores: Sequence[MoleculeStore]) -> MoleculeStore:
-        """Concatenate several stores that have the same kinds of tensors."""
+        """Concatenate several stores; `ValueError` unless they have the same tensors, such as `y`."""
 
         def end_to_end(name: str) -> Any:
             values = [getattr(store, name) for store in stores]
-            if not isinstance(values[0], Tensor):
+            tensors = [isinstance(value, Tensor) for value in values]
+            if not any(tensors):
                 return values[0]
+            if not all(tensors):
+                raise ValueError(f"expected stores of the same tensors, got some without {name}")
             if name in ("atom_ptr", "bond_ptr"):
                 return _offsets(torch.cat([ptr.diff() for ptr in values]))
             return torch.cat(values, 1 if name == "bonds" else 0)

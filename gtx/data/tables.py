@@ -39,6 +39,7 @@ from gtx.data.rows import (
     join_sides,
     molecule_columns,
     notes_on_names,
+    plural,
     smiles_index,
     too_long,
 )
@@ -118,7 +119,7 @@ def _open(source: str | os.PathLike[str] | Sequence[str] | io.BufferedReader, wa
     if kind == "sdf":
         return _read_sdf(lambda: file_lines(name), wanted, name)
     if kind == "smiles":
-        return _read_smiles(lines, wanted)
+        return _read_smiles(lines, wanted, name)
     return _read_delimited(lines, wanted, name, default="\t" if suffix in (".tsv", ".tab") else ",")
 
 
@@ -143,7 +144,7 @@ def _read_stream(raw: io.BufferedReader, wanted: MoleculeColumn, name: str) -> T
         return _read_copy(
             lambda file: file.writelines(texts), name, lambda path: _read_sdf(lambda: file_lines(path), wanted, name)
         )
-    return _read_smiles(lines, wanted) if kind == "smiles" else _read_delimited(lines, wanted, name)
+    return (_read_smiles if kind == "smiles" else _read_delimited)(lines, wanted, name)
 
 
 def _kind(lines: Lines, wanted: MoleculeColumn) -> tuple[str, Lines]:
@@ -191,11 +192,9 @@ def _read_copy(write: Callable[[IO[bytes]], object], name: str, read: Callable[[
 
 
 def _read_delimited(lines: Lines, wanted: MoleculeColumn, name: str, default: str = ",") -> Table:
-    header = next((line for line in lines if line is None or line.strip()), "")
-    if not header:
-        raise InputError(f"{name} is empty" if header == "" else f"the header of {name} {too_long()}")
+    header = _first_line(lines, name)
     if named := _DELIMITER_LINE.match(header):  # a line of Excel's, before the header
-        header, default = next(lines, "") or "", named[1]
+        header, default = _first_line(lines, name), named[1]
     delimiter = sniff(header, wanted.names, default)
     if delimiter not in header:
         ahead = list(islice(lines, FIRST_ROWS))
@@ -230,12 +229,20 @@ def _read_delimited(lines: Lines, wanted: MoleculeColumn, name: str, default: st
     return Table(columns, columns[smiles], rows(), notes=notes_on_names(columns, smiles))
 
 
+def _first_line(lines: Lines, name: str) -> str:
+    """Return the first line that is not blank."""
+    line = next((line for line in lines if line is None or line.strip()), "")
+    if not line:
+        raise InputError(f"{name} is empty" if line == "" else f"the header of {name} {too_long()}")
+    return line
+
+
 def _misfit(cells: list[str], columns: list[str]) -> str | None:
     """Describe what is wrong with ragged cells; None if cells and header differ by blanks at the end alone."""
     width = len(columns)
     if (width == 1 and not cells) or (cells and not any(map(str.strip, cells[width:] + columns[len(cells) :]))):
         return None
-    return f"{len(cells)} cells where the header has {width}" if cells else "blank line"
+    return f"{plural(len(cells), 'cell')} where the header has {width}" if cells else "blank line"
 
 
 def _fit(cells: list[str], width: int, delimiter: str) -> list[str]:
@@ -262,13 +269,17 @@ def _without_last_blanks(items: Iterable[T], blank: T) -> Iterator[T]:
 # SMILES, a line each
 
 
-def _read_smiles(lines: Lines, wanted: MoleculeColumn) -> Table:
-    """Read one SMILES per line, white space and a name; or columns with names in a header."""
+def _read_smiles(lines: Lines, wanted: MoleculeColumn, name: str) -> Table:
+    """Read one SMILES per line, white space and a name; or columns with names in a header; tabs between three or more
+    keep blank cells apart.
+    """
     first = next(lines, "")
     if first == "":
         raise InputError("there is nothing to read: not one line")
     ahead = list(islice(lines, FIRST_ROWS))
     if names := _header_words(first or "", ahead, wanted):
+        if names[2:] and names == list(map(str.strip, (first or "").split("\t"))):
+            return _read_delimited(chain([first], ahead, lines), wanted, name, "\t")
         return _read_words(names if names[1:] else [*names, "name"], chain(ahead, lines), wanted)
     return _read_words(["smiles", "name"], chain([first], ahead, lines), MoleculeColumn("smiles"))
 
@@ -297,7 +308,10 @@ def _read_words(columns: list[str], lines: Lines, wanted: MoleculeColumn) -> Tab
     def rows() -> Iterator[Row]:
         for number, entry in enumerate(_without_last_blanks(entries, []), start=1):
             cells = _fit(entry or [], width, " ")
-            yield Row.of_text(number, columns, cells, cells[smiles], too_long() if entry is None else None)
+            error = too_long() if entry is None else None
+            if entry and 1 < len(entry) < width:  # nothing shows which of them is blank
+                error = _misfit(entry, columns)
+            yield Row.of_text(number, columns, cells, cells[smiles], error)
 
     return Table(columns, columns[smiles], rows(), notes=notes_on_names(columns, smiles))
 
@@ -566,8 +580,11 @@ def check_source(source: str | os.PathLike[str], sets: Iterable[str] = ()) -> No
 
 
 def check_smiles(every: Iterable[str]) -> None:
-    """Refuse the name of a file among several SMILES; one that cannot be read is an error of its row."""
-    for name in every:
+    """Refuse the name of a file, or what is no text, among several SMILES; an unreadable one is an error of its row."""
+    for i, name in enumerate(every):
+        if not isinstance(name, str):
+            got = f"number {i}, counted from 0, is {printable(repr(name))}"
+            raise InputError(f"several molecules must be SMILES, and {got}")
         if name == "-" or os.path.exists(name) or _looks_like_path(name):
             raise InputError(f"several molecules must be SMILES, and {name} is the name of a file: give one file alone")
 

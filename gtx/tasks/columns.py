@@ -498,7 +498,7 @@ class Columns:
             InputError: a column is missing or cannot be learned.
         """
         for t, name in enumerate(self.targets):
-            with named(files[0]):
+            with named(files[0].source):
                 cells = self.cells(t, files[0].rows, files[0].columns)
             if self.level.lists:
                 if all(self.items_or_none(t, cell) is None for cell in cells):

@@ -24,7 +24,9 @@ from gtx.data.splits import (
     split_by_column,
     write_split,
 )
+from gtx.data.table_writer import TableWriter
 from gtx.molecules import Featuriser
+from gtx.training_data import DataSettings, load_training_table
 from tests.tables import molecules
 
 SMILES = [*molecules(150)["smiles"], *molecules(150)["smiles"][:30]]  # some of them twice
@@ -127,6 +129,7 @@ def test_time_goes_forward_and_rows_of_one_time_are_in_one_part(splits: dict[str
     ("cells", "order"),
     [
         (["10", " 9", "1e1", "-3.5"], [2, 1, 2, 0]),
+        (["2", "\u22121", "0"], [2, 0, 1]),
         (["2024-05-17", "2023", "2024-05", "2024-05-17T08:00:00+02:00"], [2, 0, 1, 3]),
         (["2024-01-01T01:00:00+02:00", "2024-01-01T00:00:00+00:00", "2023-12-31"], [1, 2, 0]),
         (["1066-10-14", "2024-05-17", "1789-07-14"], [0, 2, 1]),
@@ -139,7 +142,7 @@ def test_cells_as_times(cells: Sequence[str], order: list[int]) -> None:
 def test_cells_that_are_no_times() -> None:
     for cells in (
         ["3", "", "nan", "inf", "4", "2024-05-17"],
-        ["2024-05", "", "03/04/2024", "May", "2024-06-01", "nan"],
+        ["2024-05", "", "03/04/2024", "now", "2024-06-01", "nan"],
     ):
         times, usable = parse_times(cells)
         assert np.isnan(times).tolist() == (~usable).tolist() == [False, True, True, True, False, True]
@@ -148,16 +151,17 @@ def test_cells_that_are_no_times() -> None:
 def test_a_row_without_a_usable_cell_gets_a_warning_and_is_in_no_part() -> None:
     row_log, cells = RowLog(), ["2001", "soon", " ", "2003", "2002"]
     by_time, by_lab = (SplitSettings(split=name, split_by=by) for name, by in (("time", "year"), ("group", "lab")))
-    kept, rows = by_time.candidates(cells, [1, 2, 3, 4, 9], ["C", "N", "O", "F", "S"], row_log)
+    kept, rows = by_time.candidates(cells, [1, 2, 3, 4, 9], [row_log] * 5, ["C", "N", "O", "F", "S"])
     assert kept.tolist() == [0, 3, 4] and rows.smiles == ["C", "F", "S"]
     assert rows.values.tolist() == [2001, 2003, 2002]
     said = 'row 2, column "year", value "soon": is not a number or a date such as 2024-05-17; the row is in no part'
     assert row_log.warnings[2] == [f"{said} of the split"]
     assert row_log.warnings[3][0].endswith("is blank; the row is in no part of the split")
-    kept, rows = by_lab.candidates(["a", "", "b "], [1, 2, 3], ["C", "N", "O"], row_log)
-    assert kept.tolist() == [0, 2] and rows.values.tolist() == ["a", "b"]
+    kept, rows = by_lab.candidates(["a", "", "b ", "c", "NA"], [1, 2, 3, 4, 5], [row_log] * 5, list("CNOFS"))
+    assert kept.tolist() == [0, 2, 3] and rows.values.tolist() == ["a", "b", "c"]
+    assert row_log.warnings[5] == ['row 5, column "lab", value "NA": is not filled; the row is in no part of the split']
     with pytest.raises(InputError, match="split time: no cell of column 'year' is a number or a date"):
-        by_time.candidates(["x", ""], [1, 2], ["C", "N"], row_log)
+        by_time.candidates(["x", ""], [1, 2], [row_log] * 2, ["C", "N"])
 
 
 @pytest.mark.parametrize(
@@ -170,11 +174,27 @@ def test_a_row_without_a_usable_cell_gets_a_warning_and_is_in_no_part() -> None:
             "makes no folds; these do: random, scaffold, cluster, group",
         ),
         ({"test_folds": 3, "test_fold": 4}, "test_fold: expected 1 to 3, got 4"),
+        ({"test_folds": 3, "val": "val.csv"}, "given twice: by test folds and by files; give one of them"),
+        ({"split_column": "part", "test": "test.csv"}, "given twice: by a column and by files; give one of them"),
     ],
 )
 def test_what_does_not_go_together(arguments: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        SplitSettings(**arguments)
+        DataSettings("data.csv", ("y",), **arguments)
+
+
+def test_groups_stay_together_in_folds_of_rows_of_two_files(tmp_path) -> None:
+    files, smiles = [], molecules(60)["smiles"]
+    for name, labs, rows in ("train.csv", "abcdef", smiles[:40]), ("val.csv", "ghi", smiles[40:]):
+        files.append(str(tmp_path / name))
+        with TableWriter(files[-1], ["smiles", "y", "lab"]) as out:
+            for i, text in enumerate(rows):
+                out.write([text, str(i), labs[i % len(labs)] if i else ""])
+    data = DataSettings(files[0], ("y",), val=files[1], split="group", split_by="lab", workers=0)
+    dataset = load_training_table(data).in_folds(3, data)
+    labs = [{dataset.place(i)[1].cells[2] for i in fold} for fold in dataset.folds]
+    assert sum(map(len, labs)) == len(set().union(*labs)) and {"g", "h", "i"} < set().union(*labs)
+    assert [list(file.row_log.left_out) for file in dataset.files] == [["is blank"]] * 2
 
 
 def test_each_row_is_tested_in_one_fold_of_each_repeat() -> None:
@@ -354,5 +374,9 @@ def test_both_classes_are_spread_evenly_and_molecules_stay_together():
 def test_what_cannot_be_dealt_is_said():
     with pytest.raises(InputError, match=r"5 folds need as many groups .* and there are 3"):
         assign_folds(["a", "b", "c", "a"], 5)
+    with pytest.raises(InputError, match="classes: expected 4 labels, one for each row, got 3 labels"):
+        cross_validation_splits(["a", "b", "c", "d"], 2, classes=[0, 1, 0])
+    with pytest.raises(InputError, match="the 0 rows hold 0"):
+        random_split(0)
     with pytest.raises(InputError, match="none can validate"):
         cross_validation_splits(["a", "b", "b"], 2)

@@ -62,6 +62,8 @@ def test_the_columns_keep_their_names_wherever_molecules_go(molecules: MoleculeS
 def test_targets_of_the_wrong_length_are_named(molecules: MoleculeStore) -> None:
     with pytest.raises(ValueError, match=r"expected targets \[9, T\], one row per molecule, got \[3, 1\]"):
         molecules.with_targets(np.zeros((3, 1)))
+    with pytest.raises(ValueError, match="expected stores of the same tensors, got some without y"):
+        MoleculeStore.join([store(), molecules])
 
 
 def test_unknown_positions_stay_unknown(tmp_path) -> None:
@@ -213,3 +215,7 @@ def test_conformers_are_cached_with_their_failures(tmp_path, monkeypatch) -> Non
     torch.testing.assert_close(again.store.positions, first.store.positions, equal_nan=True, rtol=0, atol=0)
     featurise(Featuriser(coordinates=True), texts, cache=tmp_path)
     assert len(list(tmp_path.iterdir())) == 2
+    positions = np.zeros(3), np.zeros(6)
+    for order in positions, positions[::-1]:
+        featurise(Featuriser(coordinates=True), ["C", "C"], order, cache=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 4

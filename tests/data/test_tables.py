@@ -219,14 +219,18 @@ def test_a_first_molecule_in_place_of_a_header_and_a_line_of_excel(table_of):
     with pytest.raises(InputError, match="the header has the molecule 'CCO'"):
         table_of("CCO,1\nCCC,2\n")
     assert table_of("CCO,1\nCCC,2\n", smiles_column="CCO").columns == ["CCO", "1"]
-    table = table_of("sep=;\nsmiles;y\nC;1,5\n")
-    assert table.columns == ["smiles", "y"] and [row.cells for row in table.rows] == [["C", "1,5"]]
+    with pytest.raises(InputError, match=r"the header has the molecule 'C': .* if it is a name, say which with --smi"):
+        table_of("C\nCC\nCCC\n")
+    for blank in ("", "\n \n"):
+        table = table_of(f"sep=;\n{blank}smiles;y\nC;1,5\n")
+        assert table.columns == ["smiles", "y"] and [row.cells for row in table.rows] == [["C", "1,5"]]
 
 
 @pytest.mark.parametrize(
     ("content", "asked", "message"),
     [
         ("", None, "is empty"),
+        ("sep=;\n\n", None, "is empty"),
         ("mol,y\nQ,1\n", None, "no column called 'smiles', and no column of .* --smiles-column; .*'mol', 'y'"),
         ("a,b\nC,N\n", None, "and several columns of which the first rows can be read as molecules"),
         ("logS,y\nC,1\n", "logs", "no column 'logs'; did you mean 'logS'\\? the columns are 'logS', 'y'"),
@@ -282,6 +286,15 @@ def test_a_smiles_file(table_of):
     assert cells(table_of("SMILES Name \nCCO 7\n", "t.smiles")) == [["CCO", "7"]]
     with pytest.raises(InputError, match="nothing to read"):
         table_of("", "t.smi")
+
+
+@pytest.mark.parametrize(("tab", "cells"), [("\t", ["CCO", "", "2.5"]), (" ", ["CCO", "2.5", ""])])
+def test_a_blank_cell_of_a_smiles_file_moves_no_number_to_another_column(table_of, tab, cells):
+    lines = ["smiles", "y", "z"], ["C", "1", "2"], ["CCO", "", "2.5"], ["CC", "3", "4"]
+    rows = list(table_of("\n".join(map(tab.join, lines)), "t.smi").rows)
+    assert [row.cells for row in rows] == [["C", "1", "2"], cells, ["CC", "3", "4"]]
+    error = None if tab == "\t" else "2 cells where the header has 3"
+    assert [row.error for row in rows] == [None, error, None]
 
 
 @pytest.mark.parametrize("name", ["t.txt", "t.smi", "t.csv", "t.tsv", "-"])
@@ -414,14 +427,15 @@ def test_parquet(tmp_path):
         "n": pa.array([7, None, 8]),
         "raw": pa.array([b"\xff", b"ab", None]),
         "words": pa.array([["a"], None, []]),
+        "view": pa.array(["a", None, "b"], pa.string_view()),
         "coordinates": pa.array([[[0, 0, 1.5]], None, [[1, 2, 3], [4, 5, 6]]], pa.list_(pa.list_(pa.float32(), 3))),
     }
     pq.write_table(pa.table(columns), path)
     table = open_table(path)
-    assert (table.columns, table.length) == (["smiles", "y", "single", "n", "raw", "words"], 3)
+    assert (table.columns, table.length) == (["smiles", "y", "single", "n", "raw", "words", "view"], 3)
     first, second, third = table.rows
-    assert first.cells == ["C", "1.5", "0.1", "7", "ÿ", "['a']"]
-    assert second.cells == ["", "nan", "2", "", "ab", ""]
+    assert first.cells == ["C", "1.5", "0.1", "7", "ÿ", "['a']", "a"]
+    assert second.cells == ["", "nan", "2", "", "ab", "", ""]
     assert np.array_equal(first.coordinates, np.float32([0, 0, 1.5]))
     assert second.coordinates is None
     assert np.array_equal(third.coordinates, np.arange(1, 7, dtype=np.float32))
@@ -511,6 +525,8 @@ def test_several_smiles_are_rows_and_the_name_of_a_file_is_none(tmp_path, monkey
     for name in ("CCN", "mols.csv", "-", "./C"):
         with pytest.raises(InputError, match=f"must be SMILES, and {name} is the name of a file: give one file alone"):
             open_table(["CCO", name])
+    with pytest.raises(InputError, match="must be SMILES, and number 1, counted from 0, is nan"):
+        open_table(["CCO", float("nan")])
 
 
 SOLVATION = Path(__file__).parents[2] / "examples" / "solvation.csv"
