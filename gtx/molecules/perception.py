@@ -197,10 +197,12 @@ class Featuriser:
     def hash(self) -> str:
         """SHA-256 of the meaning of the arrays: equal hashes, equal columns and settings.
 
-        A model file stores it. It does not depend on the version of RDKit, so a file is read with any.
+        A model file stores it. It does not depend on the version of RDKit, so a file is read with any that has the same
+        names of `molecule_features`.
         """
         tables = ATOM_FEATURE_VALUES, BOND_FEATURE_VALUES, DESCRIPTOR_NAMES
-        what = [FEATURISER_VERSION, CONFORMER_VERSION, self.to_dict(), *tables]
+        features = [MOLECULE_FEATURES[name].names for name in self.molecule_features]
+        what = [FEATURISER_VERSION, CONFORMER_VERSION, self.to_dict(), *tables, *features]
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
     @property

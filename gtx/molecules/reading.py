@@ -447,7 +447,7 @@ def ignored_parts(text: str) -> tuple[str, ...]:
     are passed over. Relative and racemic stereochemistry is unspecified, see `RELATIVE_STEREO`. What would make the
     molecule another one, such as repeats and variable positions, or its atoms others, such as labels, is a warning.
     """
-    if "\n" in text:
+    if is_block(text):
         return tuple(warning for part, warning in _BLOCK_PARTS.items() if part.search(text))
     extension = split_extension(text.strip())[1].strip("|")
     labels = [label for found in _LABELS.findall(extension) for label in found.split(";")]

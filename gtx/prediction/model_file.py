@@ -348,8 +348,10 @@ class ModelFileHeader:
         check(plain, _HEADER)
         featuriser = Featuriser.from_dict(plain["featuriser"]["settings"])
         if featuriser.hash != plain["featuriser"]["hash"]:
-            made = plain["versions"]["gtx"]
-            raise InputError(f"gtx {made} made it, which describes molecules differently: use that gtx, or train anew")
+            made, rdkit = plain["versions"]["gtx"], plain["versions"].get("rdkit", "unknown")
+            raise InputError(
+                f"gtx {made}, RDKit {rdkit} made it, which describes molecules differently: use these, or train anew"
+            )
         read, names = plain.get("features") or {}, [each.name for each in fields(FeatureColumns)]
         features = FeatureColumns(**{name: read[name] for name in names if name in read})
         name = plain["task"]["name"]

@@ -10,6 +10,8 @@ from torch_geometric.data import Batch
 
 from gtx.base.errors import InputError
 from gtx.data import MoleculeStore, featurise
+from gtx.data.batches import make_constant_shape_batch, precompute_encodings
+from gtx.graph.constant_shape import BatchShape
 from gtx.models import ARCHITECTURES, MultiComponentModel, MultiConformerModel, build_model
 from gtx.molecules import Featuriser, make_conformer
 from tests.models.test_architectures import make
@@ -185,6 +187,16 @@ def test_gradients_reach_every_weight(pool: str, batch: Batch) -> None:
     assert all(p.grad is not None and p.grad.isfinite().all() for p in net.parameters())
     if pool == "attention":
         assert net.weigh.weight.grad.abs().sum() > 0
+
+
+def test_it_learns_from_training_molecules_and_reads_batches_of_constant_shape_as_its_model(molecules, batch) -> None:
+    net = MultiConformerModel(ARCHITECTURES["standard"].make(1, **CODE_SIZES, coordinates=True, num_descriptors=105))
+    net.eval().observe(molecules)
+    assert net.model.readout.descriptors.mean.any() and net.constant_shapes
+    index, shape = torch.tensor([1, 0, 2, -1]), BatchShape(20, 120, 40, ((4, 6),))
+    kept = precompute_encodings(molecules, net.compute_encodings, list(net.fixed), torch.device("cpu"), 1 << 30)
+    out = net(make_constant_shape_batch(molecules, index, shape, kept))
+    torch.testing.assert_close(out[:3], net(batch)[index[:3]])
 
 
 def test_what_is_wrong_is_named(batch: Batch) -> None:

@@ -12,6 +12,7 @@ from rdkit import Chem, rdBase
 from rdkit.Chem import AllChem
 
 from gtx.molecules import ATOM_FEATURE_VALUES, BOND_FEATURE_VALUES, Featuriser, MoleculeError, read_smiles
+from gtx.molecules.descriptors import MOLECULE_FEATURES
 from gtx.molecules.graphs import bond_edge_index, encode_atoms, encode_bonds
 from gtx.molecules.perception import featurise_texts
 
@@ -270,6 +271,10 @@ def test_every_setting_is_in_the_hash(monkeypatch) -> None:
     before = plain.hash, plain.cache_key
     monkeypatch.setattr(rdBase, "rdkitVersion", "1999.01.1")
     assert plain.hash == before[0] and plain.cache_key != before[1]
+    rdkit = Featuriser(molecule_features=("rdkit",))
+    before = plain.hash, rdkit.hash  # another version of RDKit may have other descriptors
+    monkeypatch.setitem(MOLECULE_FEATURES, "rdkit", MOLECULE_FEATURES["rdkit"]._replace(names=("MolWt",)))
+    assert plain.hash == before[0] and rdkit.hash != before[1]
 
 
 @pytest.mark.parametrize("fast", ["0", "1"])

@@ -269,7 +269,7 @@ def ways(text: str, folder: Path) -> dict[str, str]:
         read[name] = row.text
         if "name" in table.columns and name == "t.smi":
             assert row.cells == [text, "a name"]
-    return read | {"text": text, "RDKit": as_texts([mol])[0]}
+    return read | {"text": text, "line": f"{text}\n", "RDKit": as_texts([mol])[0]}
 
 
 @pytest.mark.parametrize("fast", ["0", "1"])
