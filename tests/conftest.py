@@ -5,13 +5,27 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
+import numpy as np
 import pytest
 from markupsafe import Markup
+
+from gtx.data import featurise, featurising, random_split
+from gtx.models import build_model
+from gtx.molecules import Featuriser
+from gtx.prediction import Predictor, save_model, streaming
+from gtx.report import gallery
+from gtx.tasks import Regression
+from gtx.training import TrainSettings, fit
+from gtx.workflow import baselines
+from tests.forks import use_forks
+from tests.molecules_for_tests import CODE_SIZES
+from tests.tables import bundled
 
 
 def pytest_collection_finish() -> None:
@@ -34,22 +48,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def usual_trees() -> Iterator[dict[bool, float]]:
     """The forests of baselines have few trees in all tests of this process; what decides about their usual number."""
-    import gtx.workflow.baselines
-
-    usual = gtx.workflow.baselines.SHARED_WORK
+    usual = baselines.SHARED_WORK
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gtx.workflow.baselines, "SHARED_WORK", {False: 0, True: 0})
+        patch.setattr(baselines, "SHARED_WORK", {False: 0, True: 0})
         yield usual
 
 
 @pytest.fixture(scope="session", autouse=True)
 def no_workers_unasked() -> Iterator[None]:
     """Conformers are made in this process: processes that import all of gtx anew start only where a test asks."""
-    import gtx.data.featurising
-    import gtx.prediction.streaming
-
     with pytest.MonkeyPatch.context() as patch:
-        for module in (gtx.data.featurising, gtx.prediction.streaming):
+        for module in (featurising, streaming):
             patch.setattr(module, "min_chunks_for_workers", lambda featuriser: 1 << 30)
         yield
 
@@ -57,21 +66,17 @@ def no_workers_unasked() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def write_picture() -> Iterator[Callable[..., Markup]]:
     """Pictures of reports are drawn but not written as SVG, most of the time of a small run; what does write them."""
-    import gtx.report.gallery
-
-    written = gtx.report.gallery.inline
+    written = gallery.inline
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gtx.report.gallery, "inline", lambda figure, label: Markup("<svg>{}</svg>").format(label))
+        patch.setattr(gallery, "inline", lambda figure, label: Markup("<svg>{}</svg>").format(label))
         yield written
 
 
 @pytest.fixture(scope="module")
 def written_pictures(write_picture: Callable[..., Markup]) -> Iterator[None]:
     """Reports of this module have their pictures."""
-    import gtx.report.gallery
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gtx.report.gallery, "inline", write_picture)
+        patch.setattr(gallery, "inline", write_picture)
         yield
 
 
@@ -100,11 +105,29 @@ def shared_data() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def model_path(tmp_path_factory) -> Path:
+    """Two networks for two targets of 160 bundled molecules, with an interval for the first target alone."""
+    folder, rows, featuriser = tmp_path_factory.mktemp("prediction"), bundled()[:4000:25], Featuriser()
+    y = rows[targets := ["gap", "solvation_water"]].to_numpy()
+    store = featurise(featuriser, rows.smiles.tolist(), workers=0).store.with_targets(y)
+    split = random_split(len(store), (8, 1, 1))
+    small = {"channels": 16, "layers": 2, "heads": 2, "num_descriptors": featuriser.num_descriptors}
+    model = {"name": "standard", "arguments": {"out_channels": 2, **CODE_SIZES, **small}}
+    train, val = (store.subset(split[part]) for part in ("train", "val"))
+    settings = TrainSettings(epochs=4, folds=2, threads=1, progress=False, accelerator="cpu")
+    task, make = Regression(targets).fit(train), partial(build_model, model)
+    trained = fit(make, task, store, store.subset(np.arange(0)), settings, folder / "run", folds=[split] * 2)
+    predictor = Predictor.of(trained, featuriser, spec=model, train=train)
+    task = predictor.task.calibrate(predictor.predict_store(val), y[split["val"]])
+    task.interval["half_width"][1] = None
+    save_model(folder / "model.gtx", predictor.members, replace(predictor.header, task=task))
+    return folder / "model.gtx"
+
+
 @pytest.fixture
 def forks(monkeypatch) -> None:
     """Worker processes are forks of this one."""
-    from tests.forks import use_forks
-
     use_forks(monkeypatch)
 
 

@@ -16,38 +16,18 @@ from gtx.training_data import load_training_table
 from tests.tables import GOLDEN, unwrapped, write_shown
 
 ROOT = Path(__file__).parents[1]
-PAGES = [
-    *sorted((ROOT / "docs").glob("your-own*.md")),
-    *(
-        ROOT / "docs" / f"{name}.md"
-        for name in (
-            "attentions",
-            "atoms-and-bonds",
-            "batches",
-            "explaining",
-            "foundation",
-            "from-lightning",
-            "from-pyg",
-            "from-scikit-learn",
-            "inputs",
-            "molecules-in-space",
-            "reactions",
-            "splits",
-            "uncertainty",
-        )
-    ),
-]
+ELSEWHERE = ("scale", "serving")
+"""Pages whose examples run in `tests/prediction/test_frames.py` and `tests/export`."""
+PAGES = [page for page in sorted(ROOT.glob("docs/*.md")) if "```python" in page.read_text()]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [page for page in PAGES if page.stem not in ELSEWHERE], ids=lambda page: page.stem)
 def test_a_page_runs(page: Path, tmp_path, monkeypatch) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
-    code = "\n".join(blocks)
-    assert code
-    exec(compile(code, str(page), "exec", dont_inherit=True), {"__name__": "__main__"})
+    exec(compile("\n".join(blocks), str(page), "exec", dont_inherit=True), {"__name__": "__main__"})
     write_shown(page.read_text(), tmp_path)
     for line in re.findall("(?m)^    gtx train (.*)$", unwrapped(page.read_text())):
         run_up_to_the_first_epoch("train", line)

@@ -1,5 +1,7 @@
 """Parts that break a guarantee are caught by it, with a message that teaches."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -110,42 +112,6 @@ class OfPairs(Encoding):
         return None, self.values(data.x[:, :1].float(), *graph.pair_index)
 
 
-class Wide(OfPairs):
-    pair = ContinuousFeatureSpec(2)
-
-
-class CodesBeyond(OfPairs):
-    pair = CategoricalFeatureSpec((4,))
-
-    def values(self, x: Tensor, sender: Tensor, receiver: Tensor) -> Tensor:
-        return x[sender].long()
-
-
-class ReadsNumbers(OfPairs):
-    def values(self, x: Tensor, sender: Tensor, receiver: Tensor) -> Tensor:
-        return (sender - receiver).float().unsqueeze(1)
-
-
-class OverBatch(OfPairs):
-    def values(self, x: Tensor, sender: Tensor, receiver: Tensor) -> Tensor:
-        return x[sender] / (1 + x.sum())
-
-
-class Elsewhere(OfPairs):
-    def values(self, x: Tensor, sender: Tensor, receiver: Tensor) -> Tensor:
-        return torch.zeros(len(sender), 1)
-
-
-class Maximum(OfPairs):
-    def values(self, x: Tensor, sender: Tensor, receiver: Tensor) -> Tensor:
-        return x[sender] / x.max()
-
-
-class Lowered(OfPairs):
-    def values(self, x: Tensor, sender: Tensor, receiver: Tensor) -> Tensor:
-        return (x[sender] + 0.123) @ torch.full((1, 1), 0.777, device=x.device)
-
-
 class ShareOfMolecule(OfPairs):
     """Reads which molecule each atom is of, and how many molecules there are."""
 
@@ -155,30 +121,42 @@ class ShareOfMolecule(OfPairs):
         return None, data.x[sender, :1] / total[data.batch[sender]]
 
 
-class Drawn(OfPairs):
-    fixed = True
-
-    def values(self, x: Tensor, sender: Tensor, receiver: Tensor) -> Tensor:
-        return x[sender] + torch.rand((), device=x.device)
+def pairs_of(values: Callable[[Tensor, Tensor, Tensor], Tensor], **more: object) -> Encoding:
+    """An encoding whose values are a function of x, senders and receivers."""
+    return type("OfPairs", (OfPairs,), {"values": staticmethod(values), **more})()
 
 
 def test_broken_encodings() -> None:
     check_encoding(OfPairs())
     check_encoding(ShareOfMolecule())
-    check_encoding(ReadsNumbers(), order_matters=True)
-    for encoding, arbitrary, message in (
-        (OfPairs, False, "expected an instance, such as .*, got <class"),
-        (Wide(), False, r"it yields what it declares: expected pair features of shape \[\d+, 2\], got \[\d+, 1\]"),
-        (CodesBeyond(), False, r"expected codes from 0 to less than \(4,\)"),
-        (ReadsNumbers(), False, "renumbering the atoms renumbers the features: .*order_matters=True"),
-        (OverBatch(), False, "batch-mates do not matter: .* Only atoms and pairs of one molecule"),
-        (Elsewhere(), False, "it is computed where the batch lives"),
-        (Maximum(), False, "a batch without atoms yields nothing: .*docs/your-own.md"),
-        (Lowered(), False, "autocast costs no digits"),
-        (Drawn(), True, "what is fixed is the same in a second call"),
+    reads_numbers = pairs_of(lambda x, sender, receiver: (sender - receiver).float().unsqueeze(1))
+    check_encoding(reads_numbers, order_matters=True)
+    declared = r"it yields what it declares: expected pair features of shape \[\d+, 2\], got \[\d+, 1\]"
+    beyond = r"expected codes from 0 to less than \(4,\)"
+    for encoding, message in (
+        (OfPairs, "expected an instance, such as .*, got <class"),
+        (pairs_of(lambda x, sender, receiver: x[sender], pair=ContinuousFeatureSpec(2)), declared),
+        (pairs_of(lambda x, sender, receiver: x[sender].long(), pair=CategoricalFeatureSpec((4,))), beyond),
+        (reads_numbers, "renumbering the atoms renumbers the features: .*order_matters=True"),
+        (
+            pairs_of(lambda x, sender, receiver: x[sender] / (1 + x.sum())),
+            "batch-mates do not matter: .* Only atoms and pairs of one molecule",
+        ),
+        (pairs_of(lambda x, sender, receiver: torch.zeros(len(sender), 1)), "it is computed where the batch lives"),
+        (
+            pairs_of(lambda x, sender, receiver: x[sender] / x.max()),
+            "a batch without atoms yields nothing: .*docs/your-own.md",
+        ),
+        (
+            pairs_of(lambda x, sender, receiver: (x[sender] + 0.123) @ torch.full((1, 1), 0.777, device=x.device)),
+            "autocast costs no digits",
+        ),
     ):
         with pytest.raises(GuaranteeError, match=message):
-            check_encoding(encoding, arbitrary=arbitrary)
+            check_encoding(encoding)
+    drawn = pairs_of(lambda x, sender, receiver: x[sender] + torch.rand((), device=x.device), fixed=True)
+    with pytest.raises(GuaranteeError, match="what is fixed is the same in a second call"):
+        check_encoding(drawn, arbitrary=True)
 
 
 # --- models
@@ -198,15 +176,9 @@ class Pooled(nn.Module):
         return global_add_pool(self.atoms(batch), batch.batch, batch.num_graphs)
 
 
-class ByNumber(Pooled):
-    def atoms(self, batch: Batch) -> Tensor:
-        return super().atoms(batch) * (torch.arange(batch.num_nodes) - batch.ptr[batch.batch]).unsqueeze(1)
-
-
-class NormedOverTheBatch(Pooled):
-    def atoms(self, batch: Batch) -> Tensor:
-        out = super().atoms(batch)
-        return out - out.mean(0)
+def pooled(change: Callable[[Tensor, Batch], Tensor]) -> Pooled:
+    """A sum over the atoms of what a function makes of theirs."""
+    return type("Pooled", (Pooled,), {"atoms": lambda self, batch: change(Pooled.atoms(self, batch), batch)})()
 
 
 class MeanOfBonds(Pooled):
@@ -240,16 +212,12 @@ class HiddenWeight(Pooled):
         return self.scale * super().atoms(batch)
 
 
-class Placed(Pooled):
-    def atoms(self, batch: Batch) -> Tensor:
-        return super().atoms(batch) + batch.pos[:, :1]
-
-
 def test_broken_models() -> None:
     check_model(Pooled())
+    by_number = pooled(lambda out, batch: out * (torch.arange(len(out)) - batch.ptr[batch.batch]).unsqueeze(1))
     for model, message in (
-        (ByNumber(), "renumbering the atoms changes nothing: .*docs/your-own.md"),
-        (NormedOverTheBatch(), "batch-mates do not matter: .*Norms over a batch"),
+        (by_number, "renumbering the atoms changes nothing: .*docs/your-own.md"),
+        (pooled(lambda out, batch: out - out.mean(0)), "batch-mates do not matter: .*Norms over a batch"),
         (Counted(), "a batch without molecules: expected a result, got .*Error"),
         (MeanOfBonds(), "batch-mates do not matter|one atom: expected finite outputs, got NaN"),
         (Unused(), "every parameter has a finite gradient: .*forgotten.weight, forgotten.bias"),
@@ -259,7 +227,7 @@ def test_broken_models() -> None:
         with pytest.raises(GuaranteeError, match=message):
             check_model(model)
     with pytest.raises(GuaranteeError, match="rotation, mirror image and translation change nothing"):
-        check_model(Placed(), positions="known")
+        check_model(pooled(lambda out, batch: out + batch.pos[:, :1]), positions="known")
 
 
 def test_molecules_that_a_featuriser_refuses_are_named_and_not_left_out() -> None:

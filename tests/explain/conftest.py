@@ -1,38 +1,29 @@
 """Models small enough to be explained in no time."""
 
 from collections.abc import Callable
-from functools import partial
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
-from gtx.data import featurise, random_split
+import gtx
+from gtx.data import featurise
 from gtx.models import ARCHITECTURES, build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelFileHeader, Predictor
 from gtx.tasks import NumericTask, Regression, TargetScaler
-from gtx.training import TrainSettings, fit
 from tests.molecules_for_tests import CODE_SIZES
 from tests.tables import molecules
 
-TARGETS = ["gap", "solvation_water"]
 SMALL = {"channels": 16, "layers": 2, "heads": 2}
 
 
 @pytest.fixture(scope="session")
-def predictor(tmp_path_factory) -> Predictor:
-    """Two networks, trained on 120 bundled molecules."""
-    table, featuriser = molecules(120), Featuriser()
-    store = featurise(featuriser, table["smiles"].tolist(), workers=0).store.with_targets(table[TARGETS].to_numpy())
-    model = specification("standard", featuriser)
-    settings = TrainSettings(epochs=3, folds=2, threads=1, progress=False, accelerator="cpu")
-    split, folder = random_split(len(store), (8, 1, 1)), tmp_path_factory.mktemp("explain")
-    none = store.subset(torch.arange(0))
-    trained = fit(
-        partial(build_model, model), Regression(TARGETS), store, none, settings, folder / "run", folds=[split] * 2
-    )
-    members = [member.model for member in trained]
-    return Predictor(members, ModelFileHeader(trained[0].task, featuriser, model), "cpu")
+def predictor(model_path: Path) -> Predictor:
+    """Two networks without their training molecules, which explanations would show."""
+    found = gtx.load(model_path, "cpu")
+    return found.with_header(replace(found.header, training=None))
 
 
 @pytest.fixture(scope="session")
