@@ -87,6 +87,14 @@ def test_predictions_are_in_the_units_of_the_test_and_in_order(table: Path) -> N
     values = set(np.float32(pd.read_csv(table).y).tolist())
     for molecules_of_part in (data.train, data.val, data.test):
         assert set(np.float32(molecules_of_part.y[:, 0]).tolist()) <= values
+    half = torch.arange(len(predicted))[:, None] % 2
+    test, few = data.test.with_targets(predicted + 1 + half), TrainSettings(batch_molecules=4)
+    other = MoleculeDataModule(data.task, data.train, data.val, test, settings=few)
+    (scores,) = trainer.test(module, other, verbose=False)  # by the molecules of this call
+    assert scores["test_mae"] == pytest.approx(1.5, rel=1e-4)
+    (scores,) = Trainer(limit_test_batches=1, **QUIET).test(module, other, verbose=False)
+    (first, *_) = other.test_dataloader()
+    assert scores["test_mae"] == pytest.approx(1 + float(half[first.row].float().mean()), rel=1e-4)
 
 
 def test_predictions_of_atoms_are_a_list_for_each_molecule(tmp_path) -> None:

@@ -125,6 +125,9 @@ class TrainingModule(LightningModule):
         """Compute the mean loss of a batch."""
         return self.task.objective.mean_loss(self(batch), batch)
 
+    def setup(self, stage: str) -> None:
+        self._scorers.clear()  # those of the molecules of an earlier call
+
     def on_train_start(self) -> None:
         schedules = {id(s.scheduler.optimizer): s.scheduler for s in self.trainer.lr_scheduler_configs}
         for optimiser in self.trainer.optimizers:
@@ -146,7 +149,8 @@ class TrainingModule(LightningModule):
         self._collect(batch, len(self.data.examples["val"]))
 
     def on_validation_epoch_end(self) -> None:
-        self.log_dict(self._scores("val"), sync_dist=True)  # the same on every rank
+        if not self.trainer.sanity_checking:
+            self.log_dict(self._scores("val"), sync_dist=True)  # the same on every rank
 
     def on_test_epoch_start(self) -> None:
         self.outputs = None
@@ -188,11 +192,15 @@ class TrainingModule(LightningModule):
         self.outputs[batch.row] = outputs
 
     def _scores(self, part: str) -> dict[str, float]:
-        if part not in self._scorers:
-            self._scorers[part] = validation_scorer(self.task, getattr(self.data, part), self.settings.keep_by)
         # each rank filled in its rows, a few of them twice; the maximum over ranks has them all
-        outputs = self.trainer.strategy.reduce(self.outputs, reduce_op="max")
-        return self._scorers[part](outputs[:-1])
+        outputs = self.trainer.strategy.reduce(self.outputs, reduce_op="max")[:-1]
+        molecules, filled = getattr(self.data, part), (outputs != -torch.inf).any(1)
+        if not filled.all():  # some are not asked for, as with `limit_test_batches` of a Trainer
+            some = molecules.subset(filled.nonzero().flatten().cpu())
+            return validation_scorer(self.task, some, self.settings.keep_by)(outputs[filled])
+        if part not in self._scorers:
+            self._scorers[part] = validation_scorer(self.task, molecules, self.settings.keep_by)
+        return self._scorers[part](outputs)
 
 
 def spread_seed(*numbers: int) -> int:
