@@ -31,10 +31,16 @@ class CoverageOptions(WeightOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NumberOptions(CoverageOptions):
-    """Options of `Regression` of molecules."""
+class LossOptions:
+    """Options of `Regression` of any level."""
 
     loss: str | Callable[..., Any] = option("mse", "loss in scaled units: mse, mae or huber")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberOptions(LossOptions, CoverageOptions):
+    """Options of `Regression` of molecules."""
+
     uncertainty: Literal["none", "variance", "quantiles", "evidential", "similarity"] = option(
         "none",
         "method that estimates the standard deviation of each prediction and scales its interval: a second output "
@@ -119,13 +125,6 @@ class FractionOptions(WeightOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LevelOptions:
-    """Options of `Regression` of bonds."""
-
-    loss: Literal["mse", "mae", "huber"] = option("mse", "loss in scaled units: mse, mae or huber")
-
-
-@dataclass(frozen=True, kw_only=True)
 class TotalOptions:
     """Options of numbers of atoms alone."""
 
@@ -137,7 +136,7 @@ class TotalOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AtomOptions(LevelOptions, TotalOptions):
+class AtomOptions(LossOptions, TotalOptions):
     """Options of `Regression` of atoms."""
 
 
@@ -152,7 +151,7 @@ TASKS: dict[str, TaskEntry] = {
     "multiclass": TaskEntry("gtx.tasks.classification", "MulticlassClassification", ClassOptions, "classes"),
     "fractions": TaskEntry("gtx.tasks.fractions", "FractionRegression", FractionOptions),
     "atoms": TaskEntry("gtx.tasks.regression", "Regression", AtomOptions, level="atom"),
-    "bonds": TaskEntry("gtx.tasks.regression", "Regression", LevelOptions, level="bond"),
+    "bonds": TaskEntry("gtx.tasks.regression", "Regression", LossOptions, level="bond"),
     "atom-classes": TaskEntry("gtx.tasks.combined", "InferredTask", LevelClassOptions, level="atom"),
     "bond-classes": TaskEntry("gtx.tasks.combined", "InferredTask", LevelClassOptions, level="bond"),
     "molecule-atom-bond": TaskEntry("gtx.tasks.combined", "TaskList", MoleculeAtomBondOptions),

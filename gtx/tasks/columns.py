@@ -70,18 +70,14 @@ class Level:
         return self.targets(store).cpu().numpy()[:: self.rows_each]
 
     def ptr(self, store: MoleculeStore) -> Tensor:
-        """Return int64 `[M + 1]`: molecule m has the rows `ptr[m]` to `ptr[m + 1]` of a store."""
-        if self.name == "molecule":
-            return torch.arange(len(store) + 1, device=store.device)
+        """Return int64 `[M + 1]`: molecule m has the atoms or bonds `ptr[m]` to `ptr[m + 1]` of a store."""
         return store.atom_ptr if self.name == "atom" else store.bond_ptr
 
     def owner(self, examples: Any) -> Tensor:
-        """Return the molecule of each row of a store or a batch, int64 `[R]`."""
+        """Return the molecule of each atom or directed bond of a store or a batch, int64 `[R]`."""
         if isinstance(examples, MoleculeStore):
             each = torch.arange(len(examples), device=examples.device)
             return torch.repeat_interleave(each, self.ptr(examples).diff())
-        if self.name == "molecule":
-            return torch.arange(examples.num_graphs, device=examples.batch.device)
         return examples.batch if self.name == "atom" else examples.batch[examples.edge_index[0]]
 
     def weights(self, examples: Any) -> Tensor | None:
@@ -206,9 +202,7 @@ class RelationColumns:
     def add(self, rows: Sequence[Row]) -> None:
         """Add some rows; a column with another cell is left out."""
         for place, counts in list(self.counts.items()):
-            for row in rows:
-                if row.error:
-                    continue
+            for row in (row for row in rows if not row.error):
                 sign = parse_relation(row.cells[place])
                 if sign is None:
                     del self.counts[place]
@@ -676,7 +670,7 @@ class ClassColumns(Columns):
             return labels
         counts = count_labels(map(label, cells))
         if not counts:
-            raise InputError(no_numbers(cells, name))
+            raise InputError(f"target column {name!r} is blank in all of the {len(cells)} rows; classes were expected")
         return in_order(main_labels(counts) if self.binary and len(counts) != 2 else counts, self.positive)
 
     def values(self, target: int, cells: Sequence[str]) -> np.ndarray:

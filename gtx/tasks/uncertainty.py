@@ -24,7 +24,6 @@ LEVEL = 0.9
 """Share of new molecules whose value an interval or a set should hold, where nothing else is asked for."""
 BETWEEN_0_AND_1 = Annotated[float, valid("a number above 0 and below 1", lambda level: 0 < level < 1)]
 """Kind of the level or the coverage of an interval."""
-SMALLEST = 1e-300  # reach that errors are divided by, so that 0 / 0 is 0
 Reach = tuple[np.ndarray, np.ndarray]
 """Distances from predictions to the lower and upper ends of intervals, `[n, T]` each."""
 
@@ -73,19 +72,18 @@ def conformal_half_width(
 
     Returns:
         The half-width of each target, float64 `[T]`, or with `reach` the factor; infinite for fewer values than
-        `fewest`.
+        `fewest`, or where no factor of the reach is enough.
     """
     widths = np.full(y.shape[1], np.inf)
-    for t, errors in enumerate(relative(y - prediction, reach).T):
-        known = np.sort(np.abs(errors[~np.isnan(errors)]))
+    errors = y - prediction
+    if reach is not None:
+        with np.errstate(divide="ignore", invalid="ignore"):  # of a reach of 0 any error but 0 is infinitely large
+            errors = np.where(errors == 0, 0.0, errors / np.where(errors < 0, *reach))
+    for t, column in enumerate(np.abs(errors).T):
+        known = np.sort(column[~np.isnan(column)])
         if (position := rank(len(known), level)) <= len(known):
             widths[t] = known[position - 1]
     return widths
-
-
-def relative(error: np.ndarray, reach: Reach | None) -> np.ndarray:
-    """Divide signed errors `[n, T]` by the reach on their side."""
-    return error if reach is None else error / np.maximum(np.where(error < 0, *reach), SMALLEST)
 
 
 def conformal_interval(
@@ -103,7 +101,8 @@ def interval_words(interval: dict[str, Any], targets: Sequence[str], unit: str) 
     level, widths = interval["level"], interval["half_width"]
     pairs = zip(targets, widths, strict=True)
     each = ", ".join(f"{name} {'none' if width is None else f'±{width:.4g}{unit}'}" for name, width in pairs)
-    lacking = f"; none with fewer than {fewest(level)} validation values" if None in widths else ""
+    others = f" or with{unit} of 0" if unit else ""
+    lacking = f"; none with fewer than {fewest(level)} validation values{others}" if None in widths else ""
     return f"intervals of {percent(level)}: {each}{lacking}"
 
 

@@ -155,14 +155,17 @@ def test_a_list_that_is_wrong_is_an_error_of_its_row(tmp_path) -> None:
 
 def test_columns_that_are_no_classes_are_said(tmp_path) -> None:
     cells = [json.dumps([round(x / 7, 3) for x in range(3 * i, 3 * i + 3)]) for i in range(40)]
-    rows = [["CCO", cell, "", "[1, 1, 1]"] for cell in cells]
-    for name, reason in (
-        ("q", "120 different values, .* atom-classes takes at most 100 classes; for numbers there is --task atoms"),
-        ("no", "'no' holds no list of classes in any of the 40 rows; one class for each atom was expected"),
-        ("one", "'one' that are not blank hold '1' and none 0; atom-classes needs two or more"),
+    rows = [["CCO", cell, "", "[1, 1, 1]", "a b c"] for cell in cells]
+    columns, positive = ["smiles", "q", "no", "one", "text"], {"positive": "a"}
+    for kind, name, options, reason in (
+        (InferredTask, "q", {}, "120 different values, .* at most 100 classes; for numbers there is --task atoms"),
+        (InferredTask, "no", {}, "'no' holds no list of classes in any of the 40 rows; one class for each atom was"),
+        (InferredTask, "one", {}, "'one' that are not blank hold '1' and none 0; atom-classes needs two or more"),
+        (InferredTask, "text", positive, "positive: expected targets of two classes, got 'a', 'b', 'c'"),
+        (Regression, "text", {}, "'text' holds no list of numbers in any of the 40 rows; one number for each atom was"),
     ):
         with pytest.raises(InputError, match=reason):
-            load(tmp_path / "t.csv", rows, ["smiles", "q", "no", "one"], task=InferredTask(name, level="atom"))
+            load(tmp_path / "t.csv", rows, columns, task=kind(name, level="atom", **options))
 
 
 # --- The loss and the outputs, alone.
@@ -342,6 +345,9 @@ def test_scaled_outputs_of_a_molecule_sum_to_its_total() -> None:
         lists = task.answers.decode(outputs, store(task)).mean
         for values, charge in zip(lists, CHARGES, strict=True):
             assert values.sum(0) == pytest.approx([charge if total == "charge" else total] * 2, abs=1e-12)
+    charges = Regression(["a", "b"], level="atom", sum_to="charge")
+    with pytest.raises(InputError, match=r"expected molecules with formal charges, got atoms with \['element'\]"):
+        charges.fit(replace(store(charges), atom_columns=("element",)))
 
 
 def test_a_column_beside_the_molecule_may_be_the_total(tmp_path) -> None:
@@ -426,6 +432,16 @@ def test_the_score_of_an_epoch_is_the_mean_over_targets(several: tuple) -> None:
     ]
     assert logged["val_score"] == pytest.approx(np.mean([each["val_score"] for each in alone]))
     assert logged["val_loss"] == pytest.approx(sum(each["val_loss"] for each in alone))
+
+
+def test_scales_are_taken_over_level_by_level(several: tuple) -> None:
+    task, molecules, *_ = several
+    other = TOGETHER.fit(replace(molecules, y=2 * molecules.y, atom_y=3 * molecules.atom_y))
+    own, theirs, both, of_atoms = (
+        [each.scaler.sd.item() for each in joint.tasks]
+        for joint in (task, other, task.take_over(other), task.take_over(other.tasks[1]))
+    )
+    assert both == theirs != own and of_atoms == [own[0], theirs[1], own[2]]
 
 
 def test_means_are_over_the_targets_that_have_a_score() -> None:

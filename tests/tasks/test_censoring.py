@@ -12,7 +12,7 @@ from gtx.base.errors import InputError
 from gtx.data import Row, RowLog
 from gtx.data.rows import InputFile
 from gtx.tasks import Regression
-from gtx.tasks.closed_form import why_no_closed_form
+from gtx.tasks.closed_form import fit_closed_form, why_no_closed_form
 from gtx.tasks.columns import parse_bound
 from gtx.tasks.metrics import censored_spread, censored_squares, with_bounds
 from gtx.tasks.numeric import add_bound_scores
@@ -138,7 +138,6 @@ def test_the_scale_takes_a_bound_for_what_is_beyond_it_and_no_closed_form_does()
     examples = task.objective.examples(molecules)
     assert examples.bounds[2, 0].item() == pytest.approx((8 - 4) / task.scaler.sd.item(), rel=1e-6)
     assert len(task.drop_blanks(molecules)) == 3
-    assert (
-        why_no_closed_form(task, molecules) == "a closed form supports no bounds"
-        and why_no_closed_form(task, replace(molecules, bounds=None)) is None
-    )
+    with pytest.raises(InputError, match="a closed form supports no bounds"):
+        fit_closed_form(None, task, molecules)
+    assert why_no_closed_form(task, replace(molecules, bounds=None)) is None

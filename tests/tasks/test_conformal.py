@@ -48,6 +48,17 @@ def test_intervals_of_new_rows_hold_the_share_that_was_asked_for(uncertainty: st
     assert again.coverage == coverage and again.interval == fitted.interval
 
 
+def test_a_target_without_spread_in_training_has_no_interval_of_width_0() -> None:
+    y = np.stack([np.arange(18.0), np.arange(18.0), np.zeros(18)], axis=1)
+    told = Predictions(mean=np.zeros((18, 3)), std=(std := np.array([[1.0, 0, 0]] * 18)), reach=(std, std), warnings=[])
+    scaler = TargetScaler.fit(torch.tensor([[4.0, 4, 0], [6.0, 4, 0]]))
+    fitted = Regression(["a", "b", "c"], uncertainty="variance", scaler=scaler).calibrate(told, y)
+    assert fitted.interval["half_width"][1:] == [None, 0.0]
+    assert fitted.answers.notes()[0].endswith(
+        "b none, c ±0 standard deviations; none with fewer than 9 validation values or with standard deviations of 0"
+    )
+
+
 def test_where_values_are_too_few_it_is_said_how_many_a_level_takes() -> None:
     y = np.stack([np.arange(18.0), np.arange(18.0)], axis=1)
     y[0, 1] = np.nan

@@ -102,6 +102,8 @@ def test_what_is_not_defined_is_none_and_left_out_of_the_mean() -> None:
     assert (one["rmse"], one["mae"], one["r2"]) == (1.0, 1.0, None)
     none = Regression(["a"]).objective.evaluate(np.zeros((0, 1)), np.zeros((0, 1)))
     assert none["rmse"] is None and none["r2"] is None
+    with pytest.raises(ValueError, match=r"expected y \[n, 1\] and predictions \[n, 1\], got \[2, 2\] and \[2, 1\]"):
+        Regression(["a"]).objective.evaluate(np.zeros((2, 2)), np.zeros((2, 1)))
 
 
 def test_is_plain_json_even_for_predictions_that_are_not_finite() -> None:
@@ -256,6 +258,17 @@ def test_outputs_are_known_by_name_in_every_block() -> None:
     assert two.outputs_of(two) is None and two.outputs_of(Regression(("x", "y"))) is None
     assert two.outputs_of(BinaryClassification(("a", "b"))) is None
     assert FractionRegression(("a", "b", "c")).outputs_of(FractionRegression(("a", "b"))) is None
+
+
+def test_a_target_of_one_class_among_training_rows_is_refused_unless_another_has_two() -> None:
+    molecules = store(["C", "CC"]).with_targets(torch.tensor([[1.0, 0], [1, 1]]))
+    with pytest.raises(InputError, match=r"'a' has only the class '1' among the training molecules; class.* needs two"):
+        BinaryClassification("a").fit(molecules.with_targets(torch.ones(2, 1)))
+    with pytest.raises(InputError, match="target 'a' has only the class 'y' among the training molecules; multiclass"):
+        MulticlassClassification(("a", "b"), classes=(("x", "y"), ("p", "q"))).fit(molecules)
+    assert BinaryClassification(("a", "b"), class_weights="balanced").fit(molecules).weights == ((1, 1e-3), (1, 1))
+    with pytest.raises(InputError, match="these molecules have no targets of molecules: expected a store with y"):
+        Regression("a").fit(store(["C", "CC"]))
 
 
 def test_classes_must_be_those_of_the_model() -> None:

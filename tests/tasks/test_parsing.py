@@ -71,6 +71,11 @@ def test_a_number_that_would_spoil_the_others_is_an_error_of_its_row(cell):
         ),
         ([("", "1"), ("NaN", "2")], InferredTask, "'y' is blank in all of the 2 rows"),
         ([("inf", "1"), ("inf", "2")], Regression, "'y' holds text, e.g. 'inf'"),
+        (
+            [("", "1"), ("NaN", "2")],
+            MulticlassClassification,
+            "'y' is blank in all of the 2 rows; classes were expected",
+        ),
         ([("1e31", "1"), ("", "2")], Regression, "'y' holds no value: '1e31' is too large"),
         ([(">1", "1"), ("<2", "2")], partial(Regression, censored=True), "'y' holds bounds alone; exact values were"),
         (

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from gtx.base.errors import InputError
-from gtx.tasks import Regression
+from gtx.tasks import BinaryClassification, Regression
 from gtx.tasks.regression import TargetScaler
 from gtx.tasks.uncertainty import UNCERTAINTY_METHODS, evaluate_spread, std_factors
 from tests.molecules_for_tests import store
@@ -103,11 +103,22 @@ def test_what_a_method_needs_is_said_before_training() -> None:
         Regression("y", uncertainty="variance").objective.check(nn.Identity())
 
 
-def test_options_that_contradict_are_refused() -> None:
-    with pytest.raises(InputError, match="has a loss of its own"):
-        Regression("y", uncertainty="variance", loss="mae")
-    with pytest.raises(InputError, match="uncertainty: expected one of 'none', 'variance'"):
-        Regression("y", uncertainty="sure")
+@pytest.mark.parametrize(
+    ("kind", "options", "words"),
+    [
+        (Regression, {"uncertainty": "variance", "loss": "mae"}, "loss: .* has a loss of its own"),
+        (Regression, {"uncertainty": "variance", "censored": True}, "censored: .* which knows no bounds"),
+        (Regression, {"uncertainty": "sure"}, "uncertainty: expected one of 'none', 'variance'"),
+        (Regression, {"loss": "mape", "level": "bond"}, "loss: expected one of mse, mae, huber for bonds, got mape"),
+        (Regression, {"sum_to": "inf", "level": "atom"}, "sum_to: expected a finite number, got 'inf'"),
+        (Regression, {"level": "part"}, "level: expected one of molecule, atom, bond for regression, got 'part'"),
+        (BinaryClassification, {"coverage": 0.8}, "coverage: 0.8 needs sets"),
+        (BinaryClassification, {"set_kind": "adaptive"}, "set_kind: adaptive needs sets"),
+    ],
+)
+def test_options_that_contradict_are_refused(kind: type, options: dict, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        kind("y", **options)
 
 
 def test_a_spread_is_in_the_users_units() -> None:
