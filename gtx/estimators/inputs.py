@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.utils.multiclass import check_classification_targets
 
 from gtx.base.errors import InputError, printable
-from gtx.data.cells import LARGEST, cell_text, comma_advice, parse_number
+from gtx.data.cells import LARGEST, LIMIT, cell_text, comma_advice, parse_number
 from gtx.prediction.inputs import as_frame, is_gap
 from gtx.tasks import NumericTask
 from gtx.tasks.columns import NO_NUMBER, check_count, in_order, label
@@ -51,8 +51,8 @@ def read_numbers(y: np.ndarray, task: NumericTask) -> tuple[np.ndarray, np.ndarr
         raise InputError('relation_column: y has no other column; with censored, texts such as ">5" are bounds')
     if y.dtype.kind in "fiub":
         numbers = y.astype(np.float64)
-        if np.isinf(numbers).any():
-            raise InputError(f"y holds an infinite value at {tuple(np.argwhere(np.isinf(numbers))[0].tolist())}")
+        for index in np.argwhere(np.abs(numbers) > LARGEST).tolist()[:1]:
+            raise InputError(f"y holds {numbers[tuple(index)]:g} at {tuple(index)}: {LIMIT}")
         return numbers, None
     cells = [
         as_cells([float(value) if isinstance(value, (Real, np.bool_)) else value for value in column])

@@ -305,9 +305,7 @@ class NumberObjective(NumericObjective):
 
     def fit(self, train: MoleculeStore) -> dict[str, Any]:
         super().fit(train)
-        y, lists, reference = self.level.targets(train).cpu(), self.level.lists, self.task.element_reference
-        if not lists:
-            refuse_too_large(self.targets, y, "training")
+        y, lists, reference = self.measured(train), self.level.lists, self.task.element_reference
         fitted: dict[str, Any] = {}
         if self.task.total is not None and self.task.gap is None:
             fitted["gap"] = self.task.total.gap(train, y.double(), self.level.owner(train).cpu())
@@ -320,8 +318,6 @@ class NumberObjective(NumericObjective):
         return fitted
 
     def examples(self, store: MoleculeStore) -> MoleculeStore:
-        if not self.level.lists:  # those of training rows were looked at when the scales were fitted
-            refuse_too_large(self.targets, self.level.targets(store), "held-out")
         made = super().examples(store)
         if store.bounds is None or self.level.lists:
             return made
@@ -353,8 +349,16 @@ class NumberObjective(NumericObjective):
             return LOSSES[self.task.loss](output, target, reduction="none")
         return self.task.loss(output, target)
 
+    def measured(self, store: MoleculeStore) -> Tensor:
+        """Return the targets of a store in own units; raise an `InputError` if one is too large to be learned."""
+        y = self.level.targets(store).cpu()
+        for i, t in (y.abs() > LARGEST).nonzero()[:1].tolist():
+            place = f"{self.level.name} {i // self.level.rows_each}, counted from 0,"
+            raise InputError(f"target {self.targets[t]!r} of {place} is {y[i, t]:g}, which is too large: {LIMIT}")
+        return y
+
     def scale(self, store: MoleculeStore) -> Tensor:
-        return self.task.scaler.scale(self.level.targets(store).cpu(), self.composition(store))
+        return self.task.scaler.scale(self.measured(store), self.composition(store))
 
     def unscale(self, output: Tensor, store: MoleculeStore | None = None) -> Tensor:
         return self.task.scaler.unscale(self.numbers(output), self.composition(store))
@@ -404,13 +408,6 @@ class NumberObjective(NumericObjective):
         if self.task.scaler.reference is None:
             return None
         return torch.zeros(0, ELEMENTS, dtype=torch.float64) if store is None else count_elements(store)
-
-
-def refuse_too_large(targets: Sequence[str], y: Tensor, part: str) -> None:
-    """Raise an `InputError` if a target of molecules is too large to be learned."""
-    for i, t in (y.abs() > LARGEST).nonzero()[:1].tolist():
-        molecule = f"{part} molecule {i}, counted from 0"
-        raise InputError(f"target {targets[t]!r} of {molecule}, is {y[i, t]:g}, which is too large: {LIMIT}")
 
 
 # --- Answers.

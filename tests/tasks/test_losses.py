@@ -260,13 +260,19 @@ def test_outputs_are_known_by_name_in_every_block() -> None:
     assert FractionRegression(("a", "b", "c")).outputs_of(FractionRegression(("a", "b"))) is None
 
 
-def test_a_target_of_one_class_among_training_rows_is_refused_unless_another_has_two() -> None:
+def test_targets_that_cannot_be_learned_are_refused_before_training() -> None:
     molecules = store(["C", "CC"]).with_targets(torch.tensor([[1.0, 0], [1, 1]]))
     with pytest.raises(InputError, match=r"'a' has only the class '1' among the training molecules; class.* needs two"):
         BinaryClassification("a").fit(molecules.with_targets(torch.ones(2, 1)))
     with pytest.raises(InputError, match="target 'a' has only the class 'y' among the training molecules; multiclass"):
         MulticlassClassification(("a", "b"), classes=(("x", "y"), ("p", "q"))).fit(molecules)
     assert BinaryClassification(("a", "b"), class_weights="balanced").fit(molecules).weights == ((1, 1e-3), (1, 1))
+    large = molecules.with_targets(torch.tensor([[1, 1], [1, torch.inf]]))
+    for refuse in Regression(("a", "b")).fit, Regression(("a", "b"), scaler=scaler(1, 2)).objective.examples:
+        with pytest.raises(
+            InputError, match="target 'b' of molecule 1, counted from 0, is inf, which is too large: a t"
+        ):
+            refuse(large)
     with pytest.raises(InputError, match="these molecules have no targets of molecules: expected a store with y"):
         Regression("a").fit(store(["C", "CC"]))
 
