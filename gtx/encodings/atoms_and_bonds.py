@@ -47,7 +47,13 @@ class NodeDegree(Encoding):
 
     Source: the centrality encoding of Graphormer, Ying et al. 2021 (arXiv:2106.05234), eq. 5.
 
+    Args:
+        largest: largest number of bonds with a code of its own.
+
     The encoding reads `edge_index` `[2, E]`. The encoding yields node codes `[N, 1]`.
+
+    Raises:
+        ValueError: `largest` is negative.
     """
 
     constant_shapes = True
@@ -55,11 +61,13 @@ class NodeDegree(Encoding):
 
     def __init__(self, largest: int = 8) -> None:
         super().__init__()
+        if largest < 0:
+            raise ValueError(f"expected a largest number of bonds of at least 0, got {largest}")
         self.largest = largest
         self.node: CategoricalFeatureSpec = CategoricalFeatureSpec((largest + 2,))
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
-        receiver = data.edge_index[1]
+        receiver = data.edge_index[1].long()
         degree = receiver.new_zeros(graph.num_nodes).index_add_(0, receiver, torch.ones_like(receiver))
         return degree.clamp_(max=self.largest + 1).unsqueeze(1), None
 

@@ -82,7 +82,8 @@ class AddEncodingToData(BaseTransform):
 
     @torch.no_grad()
     def forward(self, data: Data) -> Data:
-        ptr = data.ptr if "ptr" in data else torch.tensor([0, data.num_nodes], device=data.edge_index.device)
+        device = next((value.device for _, value in data if isinstance(value, Tensor)), None)
+        ptr = data.ptr if "ptr" in data else torch.tensor([0, data.num_nodes], device=device)
         graph = CompleteGraph.from_ptr(ptr, pack=False)
         node, pair = self.encoding(data, graph)
         if node is not None:

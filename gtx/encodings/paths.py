@@ -12,15 +12,9 @@ from gtx.base.loops import compiled_loop, run_in_threads
 from gtx.encodings.encoding import CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_selectors import adjacency, flatten
-from gtx.graph.packing import offsets
+from gtx.graph.packing import offsets, ragged
 
-# --- Rows of unequal length, and where compiled loops read them.
-
-
-def ragged(counts: Tensor) -> tuple[Tensor, Tensor]:
-    """Row i has `counts[i]` entries (int64 `[R]`): the row of every entry and its place in the row, each `[sum]`."""
-    row = torch.repeat_interleave(counts)
-    return row, torch.arange(len(row), device=counts.device) - (counts.cumsum(0) - counts)[row]
+# --- Where compiled loops run.
 
 
 def compiled(edge_index: Tensor, graph: CompleteGraph) -> bool:
@@ -443,7 +437,7 @@ class SameRing(Encoding):
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
-        same = data.edge_index.new_zeros(graph.num_pairs, 1)
+        same = data.edge_index.new_zeros(graph.num_pairs, 1, dtype=torch.long)
         edges = data.edge_index[:, graph.batch[data.edge_index[0]].argsort(stable=True)]  # molecule by molecule
         bonds = edges[:, edges[0] < edges[1]]
         steps = _per_molecule(edges, graph)[graph.batch[bonds[0]]]
@@ -487,8 +481,8 @@ class SameRing(Encoding):
 
 def _connected(group: Tensor, rows: Tensor, steps: Tensor, most_steps: int) -> Tensor:
     """Rows a and c `[2, *]` such that steps lead from a to c, by one small matrix for each group of rows."""
-    _, group, counts = group.unique_consecutive(return_inverse=True, return_counts=True)
-    slot = torch.arange(len(rows), device=rows.device) - (counts.cumsum(0) - counts)[group]
+    _, counts = group.unique_consecutive(return_counts=True)
+    group, slot = ragged(counts)
     size = int(counts.max()) if len(counts) else 0
     tail, head = torch.searchsorted(rows, steps)
     path = torch.zeros(len(counts), size, size, device=rows.device)

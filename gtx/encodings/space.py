@@ -127,7 +127,7 @@ class RadialBasis(Encoding):
 
 def check_basis(channels: int, cutoff: float, least: int = 1) -> None:
     """ValueError unless there are `least` channels and the cutoff is positive."""
-    if channels < least or cutoff <= 0:
+    if channels < least or not cutoff > 0:
         raise ValueError(f"expected at least {least} channels and a positive cutoff, got {channels} and {cutoff}")
 
 

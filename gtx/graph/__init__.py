@@ -1,6 +1,6 @@
 """Graphs define which nodes attend to which: all pairs of a molecule (never listed), or pairs that a rule selects."""
 
-from gtx.graph.complete import BipartiteGraph, CompleteGraph, list_bipartite_edges
+from gtx.graph.complete import BipartiteGraph, CompleteGraph
 from gtx.graph.edge_selectors import (
     AllPairEdges,
     BondEdges,
@@ -23,5 +23,4 @@ __all__ = [
     "ExpanderEdges",
     "HopCutoffEdges",
     "add_virtual_nodes",
-    "list_bipartite_edges",
 ]

@@ -10,7 +10,7 @@ import torch
 import torch.utils._pytree as pytree  # torch.export knows other containers by it alone
 from torch import Tensor
 
-from gtx.graph.packing import Buckets, MoleculesBySize, SizeBucket, offsets
+from gtx.graph.packing import Buckets, MoleculesBySize, SizeBucket, offsets, ragged
 
 
 @dataclass(frozen=True)
@@ -150,9 +150,8 @@ class CompleteGraph:
         return self._once("pair_index", self._pair_index)
 
     def _pair_index(self) -> Tensor:
-        receiver = torch.repeat_interleave(self.sender_ptr.diff()[self.batch])
-        sender = torch.arange(len(receiver), device=self.ptr.device) - self._row_starts.index_select(0, receiver)
-        return torch.stack([sender, receiver])
+        receiver, place = ragged(self.sender_ptr.diff()[self.batch])
+        return torch.stack([self.sender_ptr[self.batch[receiver]] + place, receiver])
 
     @property
     def _row_starts(self) -> Tensor:
@@ -285,8 +284,8 @@ class BipartiteGraph(CompleteGraph):
 
     Unlike a `CompleteGraph`, the graph has two sets of nodes. The attributes `ptr`, `batch` and `num_nodes` describe
     the receivers. In graph b with \(n_b\) receivers and \(m_b\) senders, the pair (r, s) is number
-    \(\mathrm{pair\_ptr}_b + r\, m_b + s\), and `edge_index` is
-    `gtx.graph.list_bipartite_edges(source_ptr, ptr)`. The method `between` makes a `BipartiteGraph`.
+    \(\mathrm{pair\_ptr}_b + r\, m_b + s\); `edge_index` lists the pairs as an edge list, from senders to receivers. The
+    method `between` makes a `BipartiteGraph`; pass it to `gtx.nn.EdgeAttention` with `x=(source, target)`.
 
     Source: Vaswani et al. 2017, section 3.2.3 (arXiv:1706.03762).
 
@@ -338,22 +337,3 @@ class BipartiteGraph(CompleteGraph):
     def __repr__(self) -> str:
         edges = f"num_edges={self.num_edges}" + ("" if self.mask is None else f" of {self.num_pairs}")
         return f"BipartiteGraph(num_graphs={self.num_graphs}, {self.num_senders} to {self.num_nodes} nodes, {edges})"
-
-
-def list_bipartite_edges(source_ptr: Tensor, target_ptr: Tensor) -> Tensor:
-    """List the edges from every source node to every target node of the same graph, sorted by target.
-
-    The edges join two sets of nodes, such as atoms and the tokens that attend to them (Vaswani et al. 2017, section
-    3.2.3, arXiv:1706.03762). Pass the edges to `gtx.nn.EdgeAttention` with `x=(source, target)`.
-
-    Args:
-        source_ptr: int64 `[B + 1]`; graph b has the source nodes `source_ptr[b]` to `source_ptr[b + 1]`.
-        target_ptr: int64 `[B + 1]`; graph b has the target nodes `target_ptr[b]` to `target_ptr[b + 1]`.
-
-    Returns:
-        The edges, int64 `[2, E]`, from senders among the source nodes to receivers among the target nodes.
-
-    Raises:
-        ValueError: the two are of different numbers of graphs.
-    """
-    return BipartiteGraph.between(source_ptr, target_ptr, pack=False).pair_index

@@ -97,11 +97,8 @@ class ConstantShapeGraph(CompleteGraph):
         """Return the pair number of each edge, as `CompleteGraph.pair_of`; an edge of the ghost gets one of the pairs
         of the ghost.
         """
-        sender, receiver = edge_index
-        graph = self.batch[receiver]
-        start = self.ptr[graph]
-        place = (receiver - start) * self.ptr.diff()[graph] + sender - start
-        return torch.where(graph == self.num_graphs - 1, self.num_pairs - 1, self.pair_ptr[graph] + place)
+        of_ghost = self.batch[edge_index[1]] == self.num_graphs - 1
+        return torch.where(of_ghost, self.num_pairs - 1, super().pair_of(edge_index))
 
     def grown(self, count: int | Tensor) -> Self:
         if isinstance(count, Tensor):

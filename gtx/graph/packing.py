@@ -16,6 +16,12 @@ def offsets(lengths: Tensor) -> Tensor:
     return torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
 
 
+def ragged(counts: Tensor) -> tuple[Tensor, Tensor]:
+    """Row i has `counts[i]` entries (int64 `[R]`): the row of every entry and its place in the row, each `[sum]`."""
+    row = torch.repeat_interleave(counts)
+    return row, torch.arange(row.shape[0], device=counts.device) - (counts.cumsum(0) - counts)[row]
+
+
 class SizeBucket(NamedTuple):
     """Molecules of similar size: positions `first` to `stop` by size, with `least` <= n <= `most` atoms."""
 
@@ -110,8 +116,7 @@ class Buckets(NamedTuple):
         row_slots, column_slots, pair_slots = slots.flatten().tolist()
 
         def nodes(offsets: Tensor, first: Tensor, count: int) -> tuple[Tensor, Tensor, FlatToPaddedMap]:
-            owner = torch.repeat_interleave(offsets.diff())
-            place = torch.arange(len(owner), device=ptr.device) - offsets[owner]
+            owner, place = ragged(offsets.diff())
             return owner, place, FlatToPaddedMap.of(first[owner] + place, count)
 
         owner, row, receivers = nodes(ptr, first_row, row_slots)

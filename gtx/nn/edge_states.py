@@ -10,6 +10,7 @@ from torch.utils.checkpoint import checkpoint
 from torch_geometric.utils import softmax
 
 from gtx.graph import CompleteGraph
+from gtx.graph.packing import ragged
 from gtx.nn.blocks import MLP, add_residual
 
 # --- The state of an edge, updated layer by layer.
@@ -203,11 +204,10 @@ def _triplets(receiver: Tensor, sender: Tensor, first: Tensor, second: Tensor) -
     nodes = int(torch.cat([receiver, sender]).max()) + 1 if len(receiver) else 0
     order = first.argsort(stable=True)
     count = torch.bincount(first, minlength=nodes)
-    start, many = (count.cumsum(0) - count)[sender], count[sender]
-    of = torch.repeat_interleave(many)
-    to = order[start[of] + torch.arange(len(of), device=of.device) - (many.cumsum(0) - many)[of]]
-    keys, place = (first * nodes + second).sort()
+    of, place = ragged(count[sender])
+    to = order[(count.cumsum(0) - count)[sender][of] + place]
+    keys, edge = (first * nodes + second).sort()
     third = receiver[of] * nodes + second[to]
     row = torch.searchsorted(keys, third).clamp(max=max(0, len(keys) - 1))
     there = keys[row] == third
-    return of[there], to[there], place[row[there]]
+    return of[there], to[there], edge[row[there]]

@@ -173,10 +173,10 @@ class UserFeatureProjection(nn.Module):
         return embedded if self.embedding is None else embedded + self.embedding(self.scaled(batch))
 
     def scaled(self, batch: Batch) -> Tensor:
-        """Compute the z-scores of the features, `[*, K]`."""
+        """Compute the z-scores of the features, `[*, K]`, in the module's precision."""
         if self.scaler is None:
             raise ValueError(f"{self.name}: expected a model that reads some, got one that reads none")
-        return self.scaler(self._of(batch))
+        return self.scaler(self._of(batch)).to(self.scaler.mean.dtype)
 
     def of_pairs(self, batch: Batch, graph: CompleteGraph) -> Tensor:
         """Compute the z-scores of bonds as those of all pairs, `[num_pairs, K]`; 0 where there is no bond."""

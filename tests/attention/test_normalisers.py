@@ -128,6 +128,8 @@ def test_what_does_not_fit_is_named() -> None:
         DistanceAdjacencyBlend()(score, torch.zeros(1, 5), into)
     with pytest.raises(ValueError, match=r"needs edge features: expected \[E, edge_dim\], got None"):
         GatedSoftmax(1, 5)(score, None, into)
+    with pytest.raises(TypeError, match="Normaliser does not say how to weigh scores"):
+        Normaliser()(score, None, into)
     with pytest.raises(ValueError, match="kernel softmax or exp, got cosine"):
         DistanceAdjacencyBlend(kernel="cosine")
     with pytest.raises(ValueError, match=r"three weights, above 0 if learned, got \[1.0, 0.0, 0.0\]"):

@@ -1,5 +1,6 @@
 """Encodings equal their definitions, follow a renumbering, and do not see batch-mates."""
 
+from collections.abc import Callable
 from itertools import product
 
 import networkx
@@ -72,6 +73,34 @@ def test_every_encoding_is_tested_here() -> None:
 @pytest.mark.parametrize("encoding", ENCODINGS, ids=repr)
 def test_the_guarantees(encoding: Encoding, batch: Batch) -> None:
     check_encoding(encoding, batch, order_matters=encoding not in FOLLOWING, arbitrary=encoding not in SETTLED)
+
+
+REFUSED = [
+    (lambda: AtomTypes(0), "at least one code, got 0"),
+    (lambda: NodeDegree(-1), "at least 0, got -1"),
+    (lambda: ShortestPathLength(0), "a largest distance of at least 1, got 0"),
+    (lambda: SimplePathCounts(0), "paths of at least 1 bond, got 0"),
+    (lambda: ShortestPathBonds(4, 0), "got bond_size=4, length=0, farthest=20"),
+    (lambda: SameRing(2), "rings of at least 3 bonds, got 2"),
+    (lambda: RandomWalkProbabilities(0), "at least one step, got 0"),
+    (lambda: LaplacianEigenvectors(0), "at least one eigenvector, got 0"),
+    (lambda: LaplacianEigenvectors(2, "fixed"), "'random', 'absolute' or 'invariant', got 'fixed'"),
+    (lambda: SinusoidalPosition(5), "an even number of channels, at least 2, got 5"),
+    (lambda: SinusoidalPosition(2, "halves"), "an even number of channels, at least 4, got 2"),
+    (lambda: SinusoidalPosition(4, "thirds"), "the convention 'interleaved' or 'halves', got 'thirds'"),
+    (lambda: FourierDistance(3), "an even number of channels, got 3"),
+    (lambda: BesselDistance(4, cutoff=-1), "at least 1 channels and a positive cutoff, got 4 and -1"),
+    (lambda: GaussianDistance(1), "at least 2 channels and a positive cutoff, got 1 and 10"),
+    (lambda: PairUnitVector(float("nan")), "a positive cutoff, got 1 and nan"),
+    (lambda: NeighbourDistancesAndAngles(GaussianDistance(8), 128, 0), "at least 1 channels"),
+    (lambda: NeighbourDistancesAndAngles(GaussianDistance(8), 128, cutoff=0.0), "positive cutoff, got 128 and 0.0"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), REFUSED, ids=[message for _, message in REFUSED])
+def test_wrong_settings_are_refused(make: Callable[[], Encoding], message: str) -> None:
+    with pytest.raises(ValueError, match=f"expected .*{message}"):
+        make()
 
 
 @pytest.mark.parametrize("largest", [3, 20])
@@ -147,3 +176,8 @@ def test_transform_puts_it_on_a_data(encoding: Encoding, batch: Batch) -> None:
         if encoding.pair:
             assert data.pair_encoding.shape[0] == n * n and data.pair_encoding.dim() == 2
     assert repr(AddEncodingToData(encoding)) == f"AddEncodingToData({encoding})"
+
+
+def test_transform_of_points_without_bonds() -> None:
+    data = AddEncodingToData(GaussianDistance(8))(Data(pos=torch.randn(3, 3)))
+    assert data.pair_encoding.shape == (9, 9)

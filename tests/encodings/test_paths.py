@@ -65,11 +65,6 @@ def test_edge_path_counts_from_the_receiver() -> None:
     assert values[0, 1].tolist() == [[0, 1, 0], [0, 0, 0]]
 
 
-def test_edge_path_wants_sizes() -> None:
-    with pytest.raises(ValueError, match="got bond_size=4, length=0, farthest=20"):
-        ShortestPathBonds(4, 0)
-
-
 def test_hop_masks_are_the_distances(batch: Batch) -> None:
     graph = CompleteGraph.from_batch(batch.batch)
     _, masks = ShortestPathOneHot(3)(batch, graph)
@@ -258,8 +253,3 @@ def test_a_ring_whose_bonds_all_lie_on_smaller_ones_is_none() -> None:
 def test_a_molecule_of_a_thousand_atoms() -> None:
     data, graph = bonds_of(["C1CCC(CC1)" * 160 + "C"])
     assert SameRing()(data, graph)[1].sum() == 160 * 36
-
-
-def test_wrong_settings_are_refused() -> None:
-    with pytest.raises(ValueError, match="rings of at least 3 bonds, got 2"):
-        SameRing(2)

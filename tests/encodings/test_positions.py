@@ -88,13 +88,6 @@ def test_invariant_sees_neighbours_but_no_sign(batch: Batch, graph: CompleteGrap
     assert encoding.double()(batch, graph)[0].dtype == torch.float64
 
 
-def test_wrong_settings_are_refused() -> None:
-    with pytest.raises(ValueError, match="at least one eigenvector, got 0"):
-        LaplacianEigenvectors(0)
-    with pytest.raises(ValueError, match="'random', 'absolute' or 'invariant', got 'fixed'"):
-        LaplacianEigenvectors(2, "fixed")
-
-
 # --- Sinusoids of a position: both published conventions, and what both have in common.
 
 
@@ -123,18 +116,3 @@ def test_encoding_counts_within_each_graph(batch: Batch, graph: CompleteGraph) -
     assert pair is None
     for start, stop in zip(batch.ptr[:-1], batch.ptr[1:], strict=True):
         assert node[start:stop].equal(sinusoidal_encoding(torch.arange(int(stop - start)), 6, "halves"))
-
-
-@pytest.mark.parametrize(
-    ("channels", "convention", "message"),
-    [
-        (5, "interleaved", "an even number of channels, at least 2, got 5"),
-        (2, "halves", "an even number of channels, at least 4, got 2"),
-        (4, "thirds", "the convention 'interleaved' or 'halves', got 'thirds'"),
-    ],
-)
-def test_wrong_settings_of_sinusoids_are_refused(channels: int, convention: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        SinusoidalPosition(channels, convention)
-    with pytest.raises(ValueError, match=message):
-        sinusoidal_encoding(torch.arange(3), channels, convention)

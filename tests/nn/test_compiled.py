@@ -88,16 +88,6 @@ def test_gradients_can_be_differentiated() -> None:
 
 
 @needs_compiler
-def test_codes_of_atoms() -> None:
-    layer, codes = CategoricalEmbedding([119, 4], 128), torch.tensor([[118, 0], [6, 3], [0, 1]])
-    with torch.no_grad():
-        expected = layer.table[codes + torch.tensor([0, 119])].sum(1)
-        torch.testing.assert_close(layer(codes), expected, rtol=1e-6, atol=1e-7)
-        with pytest.raises(ValueError, match="expected codes from 0 to 3 in column 1, got 4 in row 0"):
-            layer(torch.tensor([[0, 4]]))
-
-
-@needs_compiler
 def test_gelu_is_within_single_precision_everywhere() -> None:
     layer = PairEmbedding([ContinuousFeatureSpec(1)], 16)
     x = torch.cat([torch.linspace(-12, 12, 4001), torch.tensor([0.0, 1e-30, -1e30, 1e30])])
@@ -113,15 +103,6 @@ def test_gelu_is_within_single_precision_everywhere() -> None:
 
 
 @needs_compiler
-def test_a_code_without_a_row_is_left_to_the_plain_form() -> None:
-    layer, given = PairEmbedding(FEATURES, 16), features(9)
-    for wrong in (-1, 2, 2**40):
-        given[0][5, 1] = wrong
-        with torch.no_grad():
-            assert fast(layer, given) is None
-
-
-@needs_compiler
 @pytest.mark.parametrize(
     ("feature", "other"),
     [
@@ -132,6 +113,7 @@ def test_a_code_without_a_row_is_left_to_the_plain_form() -> None:
         (0, lambda codes: codes.float()),
         (0, lambda codes: codes[:, :2]),
         (0, lambda codes: codes.repeat(1, 2)),
+        *((0, lambda codes, wrong=wrong: codes.index_fill(1, torch.tensor([1]), wrong)) for wrong in (-1, 2, 2**40)),
     ],
 )
 def test_features_that_their_module_does_not_read_are_refused(feature: int, other: Callable) -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from gtx.attention import GATv2Score, LinearHeadMerge, Sigmoid
-from gtx.graph import CausalEdges, CompleteGraph, list_bipartite_edges
+from gtx.graph import BipartiteGraph, CausalEdges, CompleteGraph
 from gtx.nn import DecoderLayer, EdgeAttention
 from gtx.nn.decoder_layer import KeyValueCache
 from tests.attention.family import CASES
@@ -46,6 +46,20 @@ def copy(ours: DecoderLayer, theirs: nn.Module) -> None:
         getattr(theirs, f"norm{i + 1}").load_state_dict(norm.state_dict())
 
 
+def test_what_does_not_fit_is_named() -> None:
+    for wrong, message in (
+        (EdgeAttention(D, 2, H), "expected attention that gives 12 channels, got 6"),
+        (EdgeAttention(D, D // H, H, edge_dim=3), r"no edge features or gate, got EdgeAttention\(12, 4, heads=3\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            DecoderLayer(attention(), wrong, D)
+    made, x = layer(), torch.randn(2, D).double()
+    with pytest.raises(ValueError, match="expected a source and edges from it, got None"):
+        made(x, causal(torch.tensor([0, 2])))
+    with pytest.raises(ValueError, match="expected keys and values of a source, got None"):
+        made.step(x, KeyValueCache.empty(made.attention, 2, 3))
+
+
 def causal(ptr: Tensor) -> CompleteGraph:
     graph = CompleteGraph.from_ptr(ptr)
     return graph.masked(CausalEdges()(None, graph))
@@ -61,7 +75,7 @@ def test_is_torch_s_transformer_decoder(norm_first: bool, gelu: bool) -> None:
     for a, b in zip(ours, theirs.layers, strict=True):
         copy(a, b)
     x, atoms = torch.randn(13, D).double(), torch.randn(12, D).double()
-    out, edges = x, list_bipartite_edges(ATOMS, TOKENS)
+    out, edges = x, BipartiteGraph.between(ATOMS, TOKENS).edge_index
     for part in ours:
         out = part(out, causal(TOKENS), atoms, edges)
     for i in range(3):
@@ -85,7 +99,8 @@ def same_step_by_step(made: DecoderLayer) -> None:
     """Six tokens of two rows, at once and one after the other."""
     x, atoms = torch.randn(2, 6, D).double(), torch.randn(2, 4, D).double()
     ptr, read = torch.tensor([0, 6, 12]), torch.tensor([0, 4, 8])
-    whole = made(x.flatten(0, 1), causal(ptr), atoms.flatten(0, 1), list_bipartite_edges(read, ptr)).view(2, 6, D)
+    joined = BipartiteGraph.between(read, ptr)
+    whole = made(x.flatten(0, 1), causal(ptr), atoms.flatten(0, 1), joined).view(2, 6, D)
     past, source = KeyValueCache.empty(made.attention, 2, 9, like=x), None
     if made.cross is not None:
         of_atoms = made.cross.keys_and_values(atoms.flatten(0, 1))

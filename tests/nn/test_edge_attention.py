@@ -22,7 +22,15 @@ from gtx.attention import (
 )
 from gtx.encodings import CategoricalFeatureSpec, ContinuousFeatureSpec
 from gtx.graph import CompleteGraph
-from gtx.nn import EdgeAttention, EdgeStateUpdate, GraphTransformerLayer, LearnedDegreeScaling, PairEmbedding, Readout
+from gtx.nn import (
+    EdgeAttention,
+    EdgeStateUpdate,
+    GPSLayer,
+    GraphTransformerLayer,
+    LearnedDegreeScaling,
+    PairEmbedding,
+    Readout,
+)
 from tests.attention.by_hand import close, project
 
 SIZES = [3, 1, 7, 2, 12, 0]
@@ -224,8 +232,6 @@ def test_a_complete_graph_joins_one_set_only() -> None:
     source, target, _ = two_sets()
     with pytest.raises(ValueError, match=r"joins one set of nodes; for \(source, target\) pass a BipartiteGraph"):
         EdgeAttention((7, 6), 4, H).double()((source, target), CompleteGraph.from_ptr(torch.tensor([0, 4])))
-    with pytest.raises(ValueError, match="channels of one width, got 7 and 6"):
-        EdgeAttention((7, 6), 4, projections="shared")
 
 
 # --- What does not fit is refused in one line that says what was expected and what came.
@@ -279,31 +285,33 @@ def test_parts_that_need_edge_features(parts: dict, edges: object) -> None:
         EdgeAttention(8, 4, 2, **parts)(X, edges)
 
 
-def test_projections() -> None:
-    with refused("projections out of separate, key_value, shared, none, got query"):
-        EdgeAttention(8, 4, 2, projections="query")
-    for kind in ("key_value", "shared", "none"):
-        with refused(f"projections '{kind}' make key and value one: expected key_channels 4, got 3"):
-            EdgeAttention(8, 4, 2, projections=kind, key_channels=3)
-    with refused("without projections the nodes are the heads: expected 12 channels, got 8"):
-        EdgeAttention(8, 4, 3, projections="none")
+ONE = "make key and value one: expected key_channels 4, got 3"
+REFUSED = [
+    ({"projections": "query"}, "projections out of separate, key_value, shared, none, got query"),
+    *(({"projections": p, "key_channels": 3}, f"projections '{p}' {ONE}") for p in ("key_value", "shared", "none")),
+    ({"projections": "none", "heads": 3}, "without projections the nodes are the heads: expected 12 channels, got 8"),
+    ({"projections": "shared", "in_channels": (7, 6)}, "channels of one width, got 7 and 6"),
+    *(({name: 0}, f"expected a positive {name}, got 0") for name in ("out_channels", "heads", "key_channels")),
+    *(({"dropout": p}, f"expected 0 <= dropout < 1, got {p}") for p in (1.0, -0.1, float("nan"))),
+    ({"edge_key": True}, "features are to enter the attention: expected their channels edge_dim, got None"),
+    ({"edge_bias": torch.nn.Identity(), "edge_dim": 5}, "one channel per head: expected edge_dim 2, got 5"),
+    *(({"edge_value": v, "edge_dim": 5}, f"edge_value True, False or 'state', got {v!r}") for v in ("states", 1)),
+    ({"score": GATv2Score(4, 4)}, r"expected modules for 2 heads, got GATv2Score\(heads=4, channels=4\)"),
+    ({"score": GATScore(2, 16)}, r"expected a score for 4 channels, got GATScore\(heads=2, channels=16\)"),
+]
 
 
-@pytest.mark.parametrize("name", ["out_channels", "heads", "key_channels"])
-def test_counts(name: str) -> None:
-    with refused(f"expected a positive {name}, got 0"):
-        EdgeAttention(8, **({"out_channels": 4} | {name: 0}))
-
-
-def test_edge_values() -> None:
-    with refused("expected edge_value True, False or 'state', got 'states'"):
-        EdgeAttention(8, 4, edge_dim=5, edge_value="states")
-    with refused("expected edge_value True, False or 'state', got 1"):
-        EdgeAttention(8, 4, edge_dim=5, edge_value=1)
+@pytest.mark.parametrize(("options", "message"), REFUSED, ids=[message for _, message in REFUSED])
+def test_settings_that_contradict_each_other(options: dict, message: str) -> None:
+    with refused(message):
+        EdgeAttention(**({"in_channels": 8, "out_channels": 4, "heads": 2} | options))
 
 
 def test_layers_whose_parts_miss_something() -> None:
     attention = EdgeAttention(8, 4, 2)
+    for make in (GraphTransformerLayer, GPSLayer):
+        with refused("attention that gives 16 channels, got 8"):
+            make(attention, None, 16)
     with refused("expected attention with an edge_dim, got None"):
         GraphTransformerLayer(attention, None, 8, edge_update=EdgeStateUpdate(5, attention.state_width))
     with refused(r"counts bonds: expected bond_index \[2, E\], got None"):
@@ -313,15 +321,7 @@ def test_layers_whose_parts_miss_something() -> None:
         GraphTransformerLayer(attention, None, 8, edge_update=EdgeStateUpdate(5, attention.state_width))(X, GRAPH)
 
 
-@pytest.mark.parametrize("p", [1.0, -0.1, float("nan")])
-def test_dropout(p: float) -> None:
-    with refused(f"expected 0 <= dropout < 1, got {p}"):
-        EdgeAttention(8, 4, dropout=p)
-
-
-def test_nodes_of_another_number() -> None:
-    with refused(r"expected 5 senders and 5 receivers, as in CompleteGraph\(.*\), got 4 and 4"):
-        EdgeAttention(8, 4)(X[:4], GRAPH)
+def test_edges_of_another_shape() -> None:
     with refused(r"expected edge_index \[2, E\] or a CompleteGraph, got \[3, 4\]"):
         EdgeAttention(8, 4)(X, torch.zeros(3, 4, dtype=torch.long))
 
@@ -346,13 +346,6 @@ def test_a_score_that_is_a_function_or_a_class_is_refused() -> None:
     for score in (lambda query, key, edge=None: (query * key).sum(-1), GATv2Score):
         with pytest.raises(TypeError, match=r"expected a score, an instance of a class derived from .*Score, got <"):
             EdgeAttention(32, 8, heads=4, score=score)
-
-
-def test_a_score_of_another_width_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"expected modules for 4 heads, got GATv2Score\(heads=2, channels=8\)"):
-        EdgeAttention(32, 8, heads=4, score=GATv2Score(2, 8))
-    with pytest.raises(ValueError, match=r"expected a score for 8 channels, got GATScore\(heads=4, channels=16\)"):
-        EdgeAttention(32, 8, heads=4, score=GATScore(4, 16))
 
 
 @pytest.mark.parametrize(

@@ -24,19 +24,17 @@ from gtx.nn import CategoricalEmbedding, PairEmbedding, SubstructureCountEmbeddi
 from gtx.nn.bonds import BondVectorFromAtoms
 from gtx.nn.decoder_layer import TokenEmbedding
 from gtx.nn.embedding import CategoryVocabulary
-from gtx.nn.features import ClippedStandardScaler
+from gtx.nn.features import ClippedStandardScaler, UserFeatureProjection
 from tests.molecules_for_tests import SMILES, store, whole_batch
 
 
-def test_code_embedding_is_the_sum_over_columns() -> None:
-    layer = CategoricalEmbedding([3, 2], 4)
+@pytest.mark.parametrize("channels", [4, 128], ids=["plain", "compiled"])
+def test_code_embedding_is_the_sum_over_columns(channels: int) -> None:
+    layer = CategoricalEmbedding([3, 2], channels)
     out = layer(torch.tensor([[2, 1], [0, 0]]))
     torch.testing.assert_close(out, torch.stack([layer.table[2] + layer.table[4], layer.table[0] + layer.table[3]]))
-    assert repr(layer) == "CategoricalEmbedding([3, 2], 4)"
-
-
-def test_other_says_nothing_until_it_is_trained() -> None:
-    layer = CategoricalEmbedding([3, 2], 4, silent_first=True)
+    assert repr(layer) == f"CategoricalEmbedding([3, 2], {channels})"
+    layer = CategoricalEmbedding([3, 2], channels, silent_first=True)  # "other" says nothing until it is trained
     assert layer(torch.tensor([[0, 0]])).eq(0).all() and layer(torch.tensor([[1, 1]])).ne(0).all()
 
 
@@ -49,7 +47,9 @@ def test_vocabulary_turns_unseen_codes_into_other() -> None:
     assert vocabulary.unseen(codes).tolist() == [[False, True], [True, True]]
 
 
-@pytest.mark.parametrize("module", [CategoricalEmbedding([3, 2], 4), CategoryVocabulary([3, 2])], ids=repr)
+@pytest.mark.parametrize(
+    "module", [CategoricalEmbedding([3, 2], 4), CategoricalEmbedding([3, 2], 16), CategoryVocabulary([3, 2])], ids=repr
+)
 @pytest.mark.parametrize(
     ("codes", "message"),
     [
@@ -74,6 +74,14 @@ def test_clipped_scaler() -> None:
     assert out[:, 1].eq(0).all()  # constant in training: says nothing
     assert out[0, 2] == 0 and out[1, 2] == -out[2, 2]
     assert scaler(torch.tensor([[1e9, 7.0, -1e9]])).tolist() == [[2.0, 0.0, -2.0]]
+
+
+def test_features_of_a_user_may_be_of_any_precision() -> None:
+    module, batch = UserFeatureProjection("atom_features", 3, 4), whole_batch(["CCO"])
+    batch.atom_features = torch.randn(3, 3, dtype=torch.float64)
+    assert module(batch, torch.zeros(3, 4)).dtype == torch.float32
+    with pytest.raises(ValueError, match=r"bond_features: expected \[n, 2\], see .*; got none"):
+        UserFeatureProjection("bond_features", 2, 4)(batch, torch.zeros(4, 4))
 
 
 # --- Pairs.

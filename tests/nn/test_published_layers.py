@@ -61,32 +61,27 @@ def egt(triplets: TripletAttention | None = None) -> GraphTransformerLayer:
     return shaken(GraphTransformerLayer(attention, None, C, edge_update=update))
 
 
-def test_egt() -> None:
-    """Hussain et al. 2022, eq. 2 to 9: norms first, on nodes and edges, and an MLP on each."""
-    layer, (x, e) = egt(), inputs(C, K, GRAPH)
+def tgt() -> GraphTransformerLayer:
+    return egt(TripletAttention(K, 2))
+
+
+@pytest.mark.parametrize("make", [egt, tgt])
+def test_egt_and_tgt(make: Callable[[], GraphTransformerLayer]) -> None:
+    """Hussain et al. 2022, eq. 2 to 9: norms first, on nodes and edges, and an MLP on each.
+
+    Hussain et al. 2024: triplet attention between the update from the score and the MLP of the edges.
+    """
+    layer, (x, e) = make(), inputs(C, K, GRAPH)
     v, update = norm(layer.norm_attention, x), layer.edge_update
     attended, _, states = layer.attention.attend(v, GRAPH.edge_index, norm(layer.norm_edge, e), states=True)
     nodes = x + attended
     nodes = nodes + mlp(layer.mlp, norm(layer.norm_mlp, nodes))
     pairs = e + states @ update.lin_state.weight.T + update.lin_state.bias
+    if update.triplets is not None:
+        pairs = pairs + update.triplets(norm(update.norm_triplets, pairs), GRAPH.edge_index)
     pairs = pairs + mlp(update.mlp, norm(update.norm, pairs))
     for one, other in zip(layer(x, GRAPH, e), (nodes, pairs), strict=True):
         close(one, other)
-
-
-def tgt() -> GraphTransformerLayer:
-    return egt(TripletAttention(K, 2))
-
-
-def test_tgt() -> None:
-    """Hussain et al. 2024: EGT, with triplet attention between the update from the score and the MLP of the edges."""
-    layer, (x, e) = tgt(), inputs(C, K, GRAPH)
-    v, update = norm(layer.norm_attention, x), layer.edge_update
-    _, _, states = layer.attention.attend(v, GRAPH.edge_index, norm(layer.norm_edge, e), states=True)
-    pairs = e + states @ update.lin_state.weight.T + update.lin_state.bias
-    pairs = pairs + update.triplets(norm(update.norm_triplets, pairs), GRAPH.edge_index)
-    pairs = pairs + mlp(update.mlp, norm(update.norm, pairs))
-    close(layer(x, GRAPH, e)[1], pairs)
 
 
 def grit() -> GraphTransformerLayer:

@@ -50,19 +50,6 @@ def test_is_the_equation_in_its_docstring(norm_first: bool) -> None:
     torch.testing.assert_close(layer(x, GRAPH, e, BONDS, b)[0], expected)
 
 
-def test_residual_dropout_acts_in_training_only() -> None:
-    layer = make(dropout=0.5)
-    x, e, b = inputs()
-    assert not torch.equal(layer(x, GRAPH, e, BONDS, b)[0], layer(x, GRAPH, e, BONDS, b)[0])
-    layer.eval()
-    assert torch.equal(layer(x, GRAPH, e, BONDS, b)[0], layer(x, GRAPH, e, BONDS, b)[0])
-
-
-def test_attention_of_another_width_is_refused() -> None:
-    with pytest.raises(ValueError, match="attention that gives 16 channels, got 8"):
-        GraphTransformerLayer(EdgeAttention(16, 4, heads=2), None, 16)
-
-
 # --- Edge states are updated by residuals; a degree scaler starts as nothing.
 
 
@@ -88,12 +75,13 @@ def test_edge_update_is_the_equation_in_its_docstring(hidden: int, norm_first: b
     torch.testing.assert_close(update(e, states), expected, atol=1e-12, rtol=0)
 
 
-def test_dropout_of_edge_updates_acts_in_training_only() -> None:
-    update = EdgeStateUpdate(K, S, 7, dropout=0.5)
-    e, states = torch.randn(9, K), torch.randn(9, S)
-    assert not torch.equal(update(e, states), update(e, states))
-    update.eval()
-    assert torch.equal(update(e, states), update(e, states))
+def test_dropout_acts_in_training_only() -> None:
+    x, e, b = inputs()
+    cases = ((make(dropout=0.5), (x, GRAPH, e, BONDS, b)), (EdgeStateUpdate(K, K, 7, 0.5), torch.randn(2, 9, K)))
+    for module, given in cases:
+        for training in (True, False):
+            one, other = (module.train(training)(*given) for _ in range(2))
+            assert torch.equal(one[0], other[0]) is not training
 
 
 def test_degree_scaler() -> None:

@@ -24,7 +24,6 @@ _INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # triton, too, reads i
 _DEVICES = ("cuda", "cpu") if _INTERPRETED else ("cuda",)
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16, *([torch.float64] if _INTERPRETED else []))
 _MOST = 64  # pair features, or heads that read them, whose tiles stay on chip
-_LEAST_PAIRS = 0  # pairs of a batch from which on the kernels are quicker than matrix products: NOT YET MEASURED
 
 
 def can_run(graph: CompleteGraph, query: Tensor, value: Tensor, rule: AttentionRule) -> bool:
@@ -45,7 +44,6 @@ def can_run(graph: CompleteGraph, query: Tensor, value: Tensor, rule: AttentionR
         and rule.is_dot_softmax
         and (not edges.in_key_or_value or max(edges.used_channels, query.shape[1]) <= _MOST)
         and not isinstance(graph, BipartiteGraph)
-        and graph.num_pairs >= _LEAST_PAIRS
         and fits(graph, _limit(query, value, query.dtype))
         and (torch.compiler.is_compiling() or not are_transformed())
     )

@@ -63,25 +63,25 @@ def agree(graph: CompleteGraph, tensors: list[Tensor | None], factor: Tensor | N
         torch.testing.assert_close(one.double(), other, **tolerance)
 
 
+SHAPES = [  # parts, whether there is a mask, and heads, channels of key and value, and features
+    *(("", False, 4, 8, 6, 5), ("b", True, 4, 8, 6, 5), ("kv", True, 4, 8, 6, 5), ("sv", False, 4, 8, 6, 5)),
+    *(("kvs", False, 1, 3, 5, 7), ("kvs", False, 16, 4, 4, 16), ("kvs", False, 8, 64, 1, 1)),
+]
+IN_BOTH = [("kvsb", True, H, 8, 8, 32) for H in (1, 4, 16)]
+
+
 @needs_compiler
-@pytest.mark.parametrize(("parts", "masked"), [("", False), ("b", True), ("kv", True), ("sv", False), ("kvsb", True)])
-def test_output_and_every_gradient(parts: str, masked: bool) -> None:
+@pytest.mark.parametrize(
+    ("shape", "dtype", "tolerance"),
+    [
+        *((shape, torch.float64, 1e-10) for shape in (*SHAPES, IN_BOTH[1])),
+        *((shape, torch.float32, 2e-4) for shape in IN_BOTH),
+    ],
+)
+def test_output_and_every_gradient(shape: tuple, dtype: torch.dtype, tolerance: float) -> None:
+    parts, masked, *widths = shape
     graph = graph_of(SIZES, masked)
-    agree(graph, chosen(inputs(graph, 4, 8, 6, 5), parts), rtol=1e-10, atol=1e-10)
-
-
-@needs_compiler
-@pytest.mark.parametrize(("H", "C", "D", "K"), [(1, 3, 5, 7), (16, 4, 4, 16), (8, 64, 1, 1)])
-def test_heads_and_channels(H: int, C: int, D: int, K: int) -> None:
-    graph = graph_of(SIZES)
-    agree(graph, chosen(inputs(graph, H, C, D, K), "kvs"), rtol=1e-10, atol=1e-10)
-
-
-@needs_compiler
-@pytest.mark.parametrize("H", [1, 4, 16])
-def test_single_precision(H: int) -> None:
-    graph = graph_of(SIZES, masked=True)
-    agree(graph, chosen(inputs(graph, H, 8, 8, 32, torch.float32), "kvsb"), rtol=2e-4, atol=2e-4)
+    agree(graph, chosen(inputs(graph, *widths, dtype), parts), rtol=tolerance, atol=tolerance)
 
 
 @needs_compiler
