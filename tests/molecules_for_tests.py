@@ -1,5 +1,7 @@
 """Real molecules that between them have what breaks things."""
 
+from copy import copy
+
 import torch
 from torch_geometric.data import Batch
 
@@ -7,7 +9,7 @@ from gtx.data import FeaturisationResult, MoleculeStore, featurise
 from gtx.molecules import Featuriser
 from gtx.testing import SMILES, renumbered
 
-__all__ = ["CODE_SIZES", "RINGS", "SMILES", "featurised", "located", "renumbered", "store", "whole_batch"]
+__all__ = ["CODE_SIZES", "RINGS", "SMILES", "featurised", "in_double", "renumbered", "store", "whole_batch"]
 
 RINGS = [
     "c1ccc2ccccc2c1",  # naphthalene: fused
@@ -35,9 +37,5 @@ def whole_batch(smiles: list[str] = SMILES, **settings: object) -> Batch:
     return made.batch(torch.arange(len(made)))
 
 
-def located(batch: Batch) -> Batch:
-    """The batch with coordinates; those of its second molecule are unknown."""
-    batch = batch.clone()
-    batch.pos = 2.0 * torch.randn(batch.num_nodes, 3, generator=torch.Generator().manual_seed(0))
-    batch.pos[batch.batch == 1] = torch.nan
-    return batch
+def in_double(batch: Batch) -> Batch:
+    return copy(batch).apply(lambda values: values.double() if values.is_floating_point() else values)

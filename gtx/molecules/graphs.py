@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -161,21 +162,28 @@ _TETRAHEDRAL_OR_NONE = (ChiralType.CHI_UNSPECIFIED, ChiralType.CHI_TETRAHEDRAL_C
 _NO_STEREO = (BondStereo.STEREONONE, BondStereo.STEREOANY)
 
 
+_LOCK, _SETTINGS = Lock(), list[bool]()  # that of the caller, then of those who came while another was reading
+
+
 @contextmanager
 def quietly() -> Iterator[None]:
     """Suppress RDKit's messages, and let it read and write with its older stereo perception, whatever the caller's
-    setting.
+    setting, which comes back when the last thread is done.
 
     The newer one (2026.09) loses some centres of symmetric rings, such as those of a pentafluorocyclopentane, depending
     on the order of atoms.
     """
-    before = Chem.GetUseLegacyStereoPerception()
-    Chem.SetUseLegacyStereoPerception(True)
+    with _LOCK:
+        _SETTINGS.append(Chem.GetUseLegacyStereoPerception())
+        Chem.SetUseLegacyStereoPerception(True)
     try:
         with rdBase.BlockLogs():
             yield
     finally:
-        Chem.SetUseLegacyStereoPerception(before)
+        with _LOCK:
+            before = _SETTINGS.pop()
+            if not _SETTINGS:
+                Chem.SetUseLegacyStereoPerception(before)
 
 
 def assign_stereo_labels(mol: Chem.Mol) -> None:

@@ -11,7 +11,7 @@ import gtx.models
 from gtx.models import ARCHITECTURES, GraphTransformer
 from gtx.molecules import Featuriser
 from gtx.testing import check_model, example_batch, renumbered
-from tests.molecules_for_tests import CODE_SIZES, store, whole_batch
+from tests.molecules_for_tests import CODE_SIZES, in_double, store, whole_batch
 
 FEATURISER = Featuriser()
 NAMES = list(ARCHITECTURES)
@@ -19,6 +19,7 @@ IN_SPACE = [name for name, each in ARCHITECTURES.items() if each.coordinates != 
 PUBLISHED = (
     "transformer gat gatv2 gaan mat rmat graphormer egt grit gps exphormer torchmd_net tgt transformer_m tokengt"
 )
+LEVELS = [("atom", "bond"), ("bond", "atom")]
 USES = {"needed": [True], "optional": [False, True], "none": [False]}
 SMALLER = {"tgt": {"pair_channels": 4, "triplet_heads": 1}}  # its time grows with the cube of the atoms
 
@@ -63,31 +64,31 @@ def test_the_guarantees(name: str, coordinates: bool) -> None:
     check_model(make(name, coordinates=coordinates), positions="partial")
 
 
-@pytest.mark.parametrize("name", ["standard", "gat", "graphormer", "torchmd_net"])
-def test_atoms_are_renumbered_and_bonds_keep_their_order(name: str, batch: Batch) -> None:
+@pytest.mark.parametrize(
+    ("name", "levels"),
+    [
+        *((name, {"molecule": 2, "atom": 3, "bond": 1}) for name in ("standard", "graphormer", "tokengt")),
+        *((name, {first: 2, other: 3}) for name in ("gat", "torchmd_net") for first, other in LEVELS),
+    ],
+)
+def test_molecules_atoms_and_bonds_of_one_model(name: str, levels: dict[str, int], batch: Batch) -> None:
+    """Renumbered as they are alone, and the same in both directions of a bond; batch-mates do not matter; every
+    parameter has a gradient.
+    """
+    first, *others = levels
+    model = make(name, per=first, also={level: levels[level] for level in others})
     other, order = renumbered(batch)
-    atoms, bonds = make(name, per="atom"), make(name, per="bond")
-    assert atoms(batch).shape == (batch.num_nodes, 2) and bonds(batch).shape == (batch.num_edges, 2)
-    close(atoms(other), atoms(batch)[order], 1e-5)
-    close(bonds(other), bonds(batch), 1e-5)
-    close(bonds(batch)[0::2], bonds(batch)[1::2], 1e-5)
-
-
-@pytest.mark.parametrize("name", ["standard", "graphormer", "tokengt"])
-def test_molecules_atoms_and_bonds_of_one_model(name: str, batch: Batch) -> None:
-    """Renumbered as they are alone; batch-mates do not matter; every parameter has a gradient."""
-    model = make(name, also={"atom": 3, "bond": 1})
-    other, order = renumbered(batch)
-    molecules, atoms, bonds = model(batch)
-    assert molecules.shape == (batch.num_graphs, 2) and atoms.shape == (batch.num_nodes, 3)
-    assert bonds.shape == (batch.num_edges, 1)
-    for found, wanted in zip(model(other), (molecules, atoms[order], bonds), strict=True):
-        close(found, wanted, 1e-5)
+    outputs = dict(zip(levels, model(batch), strict=True))
+    rows = {"molecule": torch.arange(batch.num_graphs), "atom": order, "bond": torch.arange(batch.num_edges)}
+    for (level, out), found in zip(outputs.items(), model(other), strict=True):
+        assert out.shape == (len(rows[level]), levels[level])
+        close(found, out[rows[level]], 1e-5)
+    close(outputs["bond"][0::2], outputs["bond"][1::2], 1e-5)
     one = store().batch(torch.tensor([0]))
     one.pos = batch.pos[batch.batch == 0]
-    for found, every in zip(model(one), (molecules, atoms, bonds), strict=True):
+    for found, every in zip(model(one), outputs.values(), strict=True):
         close(found, every[: len(found)], 1e-5)
-    sum(out.square().sum() for out in (molecules, atoms, bonds)).backward()
+    sum(out.square().sum() for out in outputs.values()).backward()
     assert [key for key, p in model.named_parameters() if p.grad is None] == []
 
 
@@ -137,7 +138,7 @@ def test_coordinates_are_read(name: str, batch: Batch) -> None:
 def test_forces_and_what_trains_on_them_are_right(name: str, batch: Batch) -> None:
     """The first derivative by positions, and that of a loss on it, against central differences in one direction."""
     model = make(name, coordinates=True).double()
-    here = batch.clone().apply(lambda values: values.double() if values.is_floating_point() else values)
+    here = in_double(batch)
     known = here.pos.isfinite()
     along = torch.randn(here.pos.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(2)) * known
 

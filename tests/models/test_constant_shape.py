@@ -6,13 +6,14 @@ from dataclasses import replace
 import pytest
 import torch
 from torch import Tensor
+from torch_geometric.data import Batch
 
 from gtx.data import MoleculeStore
 from gtx.data.batches import ConstantShapeStore, batch_with_encodings, make_constant_shape_batch, precompute_encodings
 from gtx.encodings import ContinuousFeatureSpec, Encoding
 from gtx.graph.constant_shape import BatchShape
 from gtx.models import GraphTransformer
-from tests.molecules_for_tests import store
+from tests.molecules_for_tests import in_double, store
 
 from .test_architectures import NAMES, make
 
@@ -45,10 +46,10 @@ def molecules() -> MoleculeStore:
     return replace(plain, positions=positions).with_targets(y)
 
 
-def run(model: GraphTransformer, batch: object) -> tuple[Tensor, dict[str, Tensor]]:
+def run(model: GraphTransformer, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
     """Outputs, and the gradients of a loss that leaves blanks out."""
     model.zero_grad()
-    batch = batch.apply(lambda t: t.double() if t.is_floating_point() else t)
+    batch = in_double(batch)
     out = model(batch)
     known = ~batch.y.isnan()
     ((out - batch.y.nan_to_num(0.0)) * known).square().sum().backward()
@@ -95,19 +96,14 @@ def test_what_is_needed_is_kept_where_there_is_no_room(molecules: MoleculeStore)
     assert one.pairs.keys() == set(needed) and one.pairs[needed[0]].dtype == torch.uint8
 
 
-def test_a_model_that_writes_its_edges_out_takes_plain_batches() -> None:
-    assert not any(make(name).constant_shapes for name in CANNOT)
-    assert not make("standard", edge_list=True).constant_shapes
-
-
-def test_an_encoding_that_does_not_say_so_takes_plain_batches() -> None:
+def test_edges_written_out_or_an_encoding_that_does_not_say_so_take_plain_batches() -> None:
     class Own(Encoding):
         node = ContinuousFeatureSpec(1)
 
-    model = make("standard")
-    assert model.constant_shapes
-    model.embedding.encodings.append(Own())
-    assert not model.constant_shapes
+    models = [*map(make, CANNOT), make("standard", edge_list=True), make("standard")]
+    assert [model.constant_shapes for model in models] == [False] * (len(CANNOT) + 1) + [True]
+    models[-1].embedding.encodings.append(Own())
+    assert not models[-1].constant_shapes
 
 
 @pytest.mark.slow
@@ -125,7 +121,6 @@ def test_one_compilation_without_breaks_serves_every_batch(molecules: MoleculeSt
         index for index in sampler.batches() if len(index) == sampler.batch_shape.molecules
     ]  # no molecule beyond it
     for index in batches:
-        batch = make_constant_shape_batch(molecules, index, sampler.batch_shape)
-        batch = batch.apply(lambda t: t.double() if t.is_floating_point() else t)
+        batch = in_double(make_constant_shape_batch(molecules, index, sampler.batch_shape))
         torch.testing.assert_close(compiled(batch), model(batch), rtol=0, atol=1e-10)
     assert len(batches) > 1 and len(calls) == 1

@@ -12,7 +12,7 @@ from gtx.models import GraphTransformer, LayerSettings, graph_transformer, stand
 from gtx.molecules import Featuriser
 from gtx.nn import GraphTransformerLayer
 from gtx.testing import check_model
-from tests.molecules_for_tests import CODE_SIZES, SMILES, store, whole_batch
+from tests.molecules_for_tests import CODE_SIZES, SMILES, in_double, store, whole_batch
 
 from .test_architectures import close
 
@@ -32,12 +32,6 @@ def batch() -> Batch:
     return whole_batch()
 
 
-def as_double(batch: Batch) -> Batch:
-    other = batch.clone()
-    other.u = batch.u.double()
-    return other
-
-
 VARIANTS = [
     {"norm_first": False},
     {"local": False, "edge_value": False},
@@ -55,7 +49,7 @@ def test_the_guarantees(variant: dict) -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
 def test_pairs_in_portions_are_what_they_are_at_once(variant, batch, monkeypatch) -> None:
-    model, batch = make(**variant).double(), as_double(batch)
+    model, batch = make(**variant).double(), in_double(batch)
     expected, rows = model(batch), []
     monkeypatch.setattr("gtx.nn.embedding.PORTION", 100)
     model.embedding.pairs.parts[0].register_forward_hook(lambda _, features, pairs: rows.append(len(pairs)))

@@ -16,7 +16,8 @@ from gtx.graph.constant_shape import BatchShape
 from gtx.models import ARCHITECTURES, GraphTransformer, build_model, gat, standard
 from gtx.molecules import Featuriser
 from gtx.nn.features import UserFeatureProjection
-from tests.molecules_for_tests import CODE_SIZES, SMILES, located, renumbered, store, whole_batch
+from gtx.testing import example_batch
+from tests.molecules_for_tests import CODE_SIZES, SMILES, in_double, renumbered, store, whole_batch
 
 from .test_architectures import NAMES, close
 
@@ -48,7 +49,8 @@ def make(name: str, molecules: MoleculeStore, **arguments: object) -> GraphTrans
 
 @pytest.mark.parametrize("name", NAMES)
 def test_they_reach_the_output_whatever_the_order_of_the_atoms(name: str, molecules: MoleculeStore) -> None:
-    model, batch = make(name, molecules), located(molecules.batch())
+    model, batch = make(name, molecules), molecules.batch()
+    batch.pos = example_batch(positions="partial").pos
     out = model(batch)
     assert out.isfinite().all()
     for kind, bonded in (("atom", slice(None)), ("bond", [0, 3, 4])) if name not in NO_BONDS else (("atom", [1, 2]),):
@@ -68,14 +70,13 @@ def test_a_model_without_bonds_refuses_features_of_bonds(name: str, molecules: M
 
 @pytest.mark.parametrize("per", ["molecule", "atom", "bond"])
 def test_batches_of_constant_shape_and_edge_lists_have_them_too(per: str, molecules: MoleculeStore) -> None:
-    def double(batch: object) -> object:
-        return batch.apply(lambda values: values.double() if values.is_floating_point() else values)
-
     model = make("standard", molecules, per=per).double()
     index = torch.tensor([8, 3, 0, 4, 7, 6, 5, 2, 1, -1, -1])
-    plain = double(molecules.batch(index[:9]))
+    plain = in_double(molecules.batch(index[:9]))
     expected = model(plain)
-    whole = double(make_constant_shape_batch(molecules, index, BatchShape(120, 2000, 300, ((1, 31), (3, 24), (7, 22)))))
+    whole = in_double(
+        make_constant_shape_batch(molecules, index, BatchShape(120, 2000, 300, ((1, 31), (3, 24), (7, 22))))
+    )
     torch.testing.assert_close(model(whole)[: len(expected)], expected, rtol=0, atol=1e-7)
     listed = make("standard", molecules, per=per, edge_list=True).double()
     torch.testing.assert_close(listed(plain), expected, rtol=0, atol=1e-7)

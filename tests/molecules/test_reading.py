@@ -231,13 +231,6 @@ def test_megabytes_take_no_day_as_where_the_time_grows_with_the_square_of_the_le
     assert len(list(sdf_records([*ALCOHOL.splitlines(), *tail]))) == 1
 
 
-def test_smiles_of_a_block():
-    assert molblock_smiles(Chem.MolToMolBlock(Chem.AddHs(Chem.MolFromSmiles("OCC")))) == "CCO"
-    assert molblock_smiles(ALCOHOL) == "C[C@H](N)O"
-    with pytest.raises(MoleculeError):
-        molblock_smiles(ALCOHOL.replace(" N ", " Qq"))
-
-
 # --- CXSMILES extensions and enhanced stereochemistry: one rule for texts, SMILES files, mol blocks and RDKit.
 
 

@@ -9,6 +9,7 @@ from rdkit.Chem.inchi import MolToInchiKey
 
 from gtx.molecules import Featuriser
 from gtx.molecules import graphs as stereo
+from gtx.molecules.graphs import quietly
 
 from .rewriting import SYMMETRIC, coloured_graph, labels, rewritings, sample
 
@@ -90,6 +91,13 @@ def test_the_callers_perception_changes_nothing_and_is_left_alone(legacy: bool) 
     Chem.SetUseLegacyStereoPerception(legacy)
     try:
         assert [coloured_graph(FEATURISER(text)) for text in texts] == expected
+        assert Chem.GetUseLegacyStereoPerception() is legacy
+        first, second = quietly(), quietly()  # of two threads
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert Chem.GetUseLegacyStereoPerception()
+        second.__exit__(None, None, None)
         assert Chem.GetUseLegacyStereoPerception() is legacy
     finally:
         Chem.SetUseLegacyStereoPerception(before)
