@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from gtx.cli import main
-from tests.tables import TINY_TRAIN, molecules, read, write
+from gtx.cli import load_command, main
+from gtx.cli.options import settings_from
+from gtx.training_data import load_training_table
+from tests.tables import TINY_TRAIN, molecules, read, write, write_molecules
 from tests.training.distributed import processes
 
 from .victim import die_after_an_epoch
@@ -30,8 +32,8 @@ def gtx(*words: object, **options: object) -> subprocess.CompletedProcess:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("cli")
-    write(folder / "data.csv", molecules(100)[["smiles", "gap"]].to_numpy().tolist(), ["smiles", "gap"])
-    words = ["train", folder / "data.csv", "--target-columns", "gap", "--units", "gap=eV", "--out", folder / "run"]
+    table = write_molecules(folder / "data.csv", 100, "gap")
+    words = ["train", table, "--target-columns", "gap", "--units", "gap=eV", "--out", folder / "run"]
     done = gtx(*words, *(word for word in TINY_TRAIN if word != "--no-progress"))
     assert done.returncode == 0, done.stderr
     assert "test scores" in done.stdout and "rmse eV" in done.stdout and "model.gtx" in done.stdout
@@ -131,7 +133,9 @@ def test_a_public_set_is_known_by_name(tmp_path, monkeypatch) -> None:
     file.parent.mkdir(parents=True)
     write(file, [[smiles, i % 2] for i, smiles in enumerate(molecules(40)["smiles"])], ["mol", "Class"])
     monkeypatch.setenv("GTX_DATA", str(tmp_path))
-    assert main(["train", "bace", "--target-columns", "Class", "--out", str(tmp_path / "run"), *TINY_TRAIN]) == 0
+    words = ["bace", "--target-columns", "Class", "--out", str(tmp_path / "run"), "--workers=0"]
+    dataset = load_training_table(settings_from(vars(load_command("train").parse(words)))[0])
+    assert dataset.smiles == molecules(40)["smiles"].tolist() and dataset.y[:, 0].tolist() == [0, 1] * 20
 
 
 @pytest.mark.parametrize(
@@ -146,14 +150,10 @@ def test_a_public_set_is_known_by_name(tmp_path, monkeypatch) -> None:
         (["train", "data.csv", "--target-columns", "gap", "--out", "x", "--val", "/dev/zero"], "/dev/zero is no file"),
         (
             ["train", "data.csv", "--out", "x", "--val", "0.1"],
-            "--val: expected a file (--split-sizes sets shares), got '0.1'",
+            "--val: expected a file (--split-sizes sets shares), got",
         ),
         (["predict", "run/model.gtx", "dat.csv"], "no such file: dat.csv; did you mean 'data.csv'?"),
-        (
-            ["train", "esoll", "--out", "x"],
-            "there is no file 'esoll' and no public data set of that name; did you mean 'esol'?",
-        ),
-        (["train", "data.csv", "--target-columns", "smiles", "--out", "x"], "holds the molecules"),
+        (["train", "esoll", "--out", "x"], "no file 'esoll' and no public data set of that name; did you mean 'esol'?"),
         (["train", "data.csv", "--target-columns", "gap", "--out", "data.csv"], "is a file"),
     ],
     ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else None,

@@ -32,10 +32,8 @@ def read(kind: Any, *words: str) -> Any:
     [
         (["moments=128"], {"moments": 128}),
         (["moments=128", "dropout=0.1", "lr=1e-3"], {"moments": 128, "dropout": 0.1, "lr": 1e-3}),
-        (
-            ["gated=true", "bias=False", "edges=bonds", "none=null"],
-            {"gated": True, "bias": False, "edges": "bonds", "none": None},
-        ),
+        (["gated=true", "bias=False", "edges=bonds"], {"gated": True, "bias": False, "edges": "bonds"}),
+        (["none=null"], {"none": None}),
         (["encodings=[bonds, path]", "steps=[1, 2]"], {"encodings": ["bonds", "path"], "steps": [1, 2]}),
         (["save_dir=s3://logs/a=b", "on=2026-01-01"], {"save_dir": "s3://logs/a=b", "on": "2026-01-01"}),
         (["layers=2", "--it", "channels=16"], {"channels": 16, "layers": 2}),
@@ -80,10 +78,7 @@ def test_a_wrong_value(kind: Any, word: str, message: str) -> None:
         ([*TRAIN, "--out="], "--out: expected a name, got '' (gtx train --help)"),
         ([*TRAIN, "--molecule-features", "rdkit", "morgn"], "--molecule-features: expected one of 'morgan', "),
         (["info", "a.gtx", "b.gtx"], "unexpected: b.gtx (gtx info --help)"),
-        (
-            [*TRAIN, "--split-sizes", "80", "10", "10"],
-            "split sizes 80 10 10 add up to 100; shares must add up to 1, for ",
-        ),
+        ([*TRAIN, "--split-sizes", "80", "10", "10"], "split sizes 80 10 10 add up to 100; shares must add up to 1, "),
         (
             [*TRAIN, "--model-arguments", "momentz=8"],
             "the model cannot be made: the model standard has no argument 'momentz'; did you mean 'moments'? Expected",
@@ -183,9 +178,8 @@ def test_a_file_says_what_words_would() -> None:
 
 
 def test_the_command_line_wins() -> None:
-    given = read_config(
-        ["other.csv", "--epochs=3", "--target-columns", "w", "--baselines", "--model-arguments", "channels=32"], CONFIG
-    )
+    words = ["other.csv", "--epochs=3", "--target-columns", "w", "--baselines", "--model-arguments", "channels=32"]
+    given = read_config(words, CONFIG)
     assert (given.data, given.epochs, given.target_columns, given.baselines) == ("other.csv", 3, ["w"], True)
     assert given.model_arguments == {"channels": 32, "encodings": ["bonds", "path"], "cutoff": 0.1}
     assert given.lr == 3e-4 and given.out == "run"
@@ -197,10 +191,7 @@ def test_the_command_line_wins() -> None:
         ("epoch: 3", "options.yaml: gtx train has no option 'epoch'; did you mean 'epochs'?"),
         ("epochs: many", "options.yaml: epochs: expected a whole number, got 'many'"),
         ("coordinates: perhaps", "options.yaml: coordinates: expected true or false, got 'perhaps'"),
-        (
-            "logger: os.abort",
-            "options.yaml: logger: expected one of 'csv', 'tensorboard', 'wandb' or 'mlflow', got 'os.abort'",
-        ),
+        ("logger: os.abort", "logger: expected one of 'csv', 'tensorboard', 'wandb' or 'mlflow', got 'os.abort'"),
         ("epochs", "--config options.yaml: expected options by name, such as epochs: 40"),
         ("a: [", "--config options.yaml is no YAML"),
         ("settings: {}\nfeaturiser: {}", "notes of a run to know it again, not a file of options"),

@@ -19,7 +19,7 @@ from gtx.prediction import ModelFileHeader, save_model
 from gtx.tasks import Regression, TargetScaler
 from gtx.training import TrainingModule, TrainSettings
 from gtx.workflow.specs import make_model_spec
-from tests.tables import TINY, TINY_TRAIN, TINY_WORDS, molecules, write
+from tests.tables import TINY, TINY_TRAIN, TINY_WORDS, write_molecules
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +41,7 @@ def terminated(function: Callable, at: int = 1) -> Callable:
 
 @pytest.fixture
 def table(tmp_path) -> Path:
-    return write(tmp_path / "data.csv", molecules(60)[["smiles", "gap"]].to_numpy().tolist(), ["smiles", "gap"])
+    return write_molecules(tmp_path / "data.csv", 60, "gap")
 
 
 @pytest.mark.parametrize("command", ["train", "benchmark"])

@@ -9,7 +9,7 @@ import pytest
 
 import gtx
 from gtx.cli import main
-from tests.tables import TINY_TRAIN, molecules, read, write
+from tests.tables import TINY_TRAIN, molecules, read, write, write_molecules
 
 IMPOSSIBLE = "C[C@]12C[C@@]1(C)C2"  # centres that no cage of this kind can have
 REASON = f'row 5, column "smiles", value "{IMPOSSIBLE}": no conformer could be made: ETKDG gave up'
@@ -63,8 +63,7 @@ def room(kilobytes: int) -> Iterator[None]:
 
 
 def test_training_goes_on_when_there_is_room_again(tmp_path, capsys) -> None:
-    rows = molecules(60)[["smiles", "gap"]].to_numpy().tolist()
-    table, out = write(tmp_path / "data.csv", rows, ["smiles", "gap"]), tmp_path / "run"
+    table, out = write_molecules(tmp_path / "data.csv", 60, "gap"), tmp_path / "run"
     words = ["train", str(table), "--target-columns=gap", "--workers=0", f"--out={out}", *TINY_TRAIN]
     for kilobytes, file in ((1, "cache/*.safetensors"), (100, "members/0/last.ckpt")):
         with room(kilobytes):

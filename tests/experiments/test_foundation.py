@@ -43,8 +43,7 @@ def test_a_corpus_is_labelled_once_and_failures_are_counted(corpus: Path, tmp_pa
     found = labels.read_labels(tmp_path / "labels", 4)
     assert found.molecule[[0, 1, 3], 0] == pytest.approx([46.069, 122.123, 89.094], rel=1e-3)
     assert np.isnan(found.molecule[2]).all()
-    assert found.error.tolist()[:2] == ["", ""]
-    assert "cannot" in found.error[2]
+    assert found.error.tolist()[:2] == ["", ""] and "cannot" in found.error[2]
     (shard,) = (tmp_path / "labels").glob("*.npz")
     before = shard.stat().st_mtime_ns
     labels.main()
@@ -85,10 +84,8 @@ def test_the_filter_tells_what_the_foundation_has_seen(tmp_path, monkeypatch, ca
     assert leaks.flat(["C[C@H](N)C(=O)[O-].[Na+]", "nonsense"]) == {Chem.CanonSmiles("CC(N)C(=O)O")}
     assert "4 molecules; of 1 others 0.00% are" in capsys.readouterr().out
     table = ["C[C@H](N)C(=O)[O-].[Na+]", "Nc1ccccc1", "CCCCC", "nonsense", "C1CCNC1C"]
-    assert (
-        foundation.describe_pretraining_overlap(table)
-        == "1 of these 5 molecules, and on molecules with 2 of their 2 scaffolds"
-    )
+    said = foundation.describe_pretraining_overlap(table)
+    assert said == "1 of these 5 molecules, and on molecules with 2 of their 2 scaffolds"
     (tmp_path / "seen.npz").write_bytes(b"nonsense")
     with pytest.raises(InputError, match="not in this gtx"):
         foundation.describe_pretraining_overlap(table)

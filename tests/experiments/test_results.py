@@ -1,7 +1,8 @@
 """Tables of results, kept and printed."""
 
-import subprocess
-import sys
+import os
+import signal
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -98,9 +99,6 @@ def test_the_page_at_hand_was_made_of_the_tables_at_hand(file: Path) -> None:
 # --- Runs as tables: what went in comes out, from several processes at once, and from those that were killed.
 
 
-ROOT = Path(__file__).parents[2]
-
-
 def run(name: str, **more: object) -> dict:
     return {"recipe": "benchmark", "folder": "toy", "name": name, "model": "gtx", "seed": 0, **more}
 
@@ -148,19 +146,18 @@ def test_a_run_made_again_stands_in_the_place_of_the_first(tmp_path) -> None:
     assert [one["name"] for one in tables.runs(tmp_path, "tuning", "toy")] == ["gtx-0"]
 
 
+def put_until_killed(folder: Path) -> None:
+    """Write the predictions of a run, but not its line."""
+    tables.write = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    tables.put(folder, run("gtx-1"), Predictions(np.arange(2), ("y",), np.zeros((2, 1))))
+
+
 def test_a_killed_process_loses_no_other_run(tmp_path) -> None:
     tables.put(tmp_path, run("gtx-0"), Predictions(np.arange(2), ("y",), np.ones((2, 1))))
-    code = """
-import os, signal, sys
-from pathlib import Path
-import numpy as np
-from experiments import tables
-tables.write = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # predictions are written, the line is not
-run = {"recipe": "benchmark", "folder": "toy", "name": "gtx-1"}
-tables.put(Path(sys.argv[1]), run, tables.Predictions(np.arange(2), ("y",), np.zeros((2, 1))))
-"""
-    killed = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, check=False)
-    assert killed.returncode == -9
+    process = get_context("fork").Process(target=put_until_killed, args=(tmp_path,))
+    process.start()
+    process.join(60)
+    assert process.exitcode == -signal.SIGKILL
     (only,) = tables.predicted_runs(tmp_path)
     assert only["name"] == "gtx-0" and only["predictions"].values.sum() == 2
     tables.put(tmp_path, run("gtx-1"), Predictions(np.arange(2), ("y",), np.full((2, 1), 3.0)))  # nobody is locked out

@@ -24,8 +24,6 @@ DRAWN = [
 
 
 def written(smiles: str) -> str:
-    from rdkit import Chem
-
     return Chem.MolToSmiles(read_smiles(smiles))
 
 

@@ -8,6 +8,7 @@ import pytest
 from gtx.kernel import LearningCurve
 from gtx.models import kernel_ridge
 from gtx.report.context import FACTOR, Attainable
+from gtx.report.page import write_report
 from gtx.tasks import BinaryClassification, Regression
 from gtx.tasks.closed_form import fit_closed_form
 from gtx.training_data import (
@@ -29,8 +30,7 @@ def test_the_noise_of_pairs_is_their_difference_over_the_root_of_two() -> None:
     true, noise = random.normal(0, 5, 3000), random.normal(0, 0.4, (2, 3000))
     smiles, y = [f"m{i}" for i in range(3000)], true + noise
     found = measure_noise([*smiles, *smiles, "once", None, None, "m0"], np.array([*y[0], *y[1], 3.0, 1.0, 9.0, np.nan]))
-    assert found is not None
-    assert found.molecules == 3000
+    assert found is not None and found.molecules == 3000
     assert found.sd == pytest.approx(np.sqrt(np.mean((y[0] - y[1]) ** 2) / 2))
     assert found.sd == pytest.approx(0.4, rel=0.05)
     copies = measure_noise(smiles[:20] * 3, np.tile(true[:20], 3))
@@ -52,10 +52,8 @@ def test_the_words_say_what_is_known_and_no_more() -> None:
     words = Attainable(MeasurementNoise(0.3, 30, 4), LAW).describe(0.61, "kcal/mol")
     assert words.startswith("RMSE 0.610 kcal/mol; repeated measurements have a standard deviation of 0.300 (30 mol")
     assert "4 of them with identical values" in words
-    assert (
-        "800 more training molecules like these (twice as many) would give about 0.431 (90% interval: 0.372 to 0.500)"
-        in words
-    )
+    more = "800 more training molecules like these (twice as many) would give about 0.431"
+    assert f"{more} (90% interval: 0.372 to 0.500)" in words
     assert "more" not in Attainable(MeasurementNoise(0.3, 30, 0)).describe(0.61)
     assert "repeated" not in Attainable(curve=LAW).describe(0.61)
     assert "hardly" in Attainable(curve=LAW._replace(errors=(0.4, 0.4, 0.4))).describe(0.61)
@@ -63,8 +61,6 @@ def test_the_words_say_what_is_known_and_no_more() -> None:
 
 
 def test_the_page_shows_it_beside_the_score_and_in_a_picture(make_report, tmp_path) -> None:
-    from gtx.report.page import write_report
-
     def page(**changes: object) -> str:
         assert write_report(tmp_path / "report.html", make_report(**changes)) == []
         return (tmp_path / "report.html").read_text()

@@ -1,6 +1,5 @@
 """Sequences: tokens, vocabularies, decoding, training."""
 
-import csv
 from dataclasses import replace
 from itertools import combinations_with_replacement, product
 from pathlib import Path
@@ -28,6 +27,7 @@ from gtx.sequence.task import SequenceGenerationTask, count, metrics
 from gtx.tasks.metrics import smoothed_cross_entropy
 from gtx.training import TrainingModule, TrainSettings, fit
 from tests.molecules_for_tests import CODE_SIZES, SMILES
+from tests.tables import read
 from tests.training.task import FEATURISER
 from tests.training.task import SMILES as TAUGHT
 
@@ -56,18 +56,18 @@ def test_teaching_shifts_by_one() -> None:
 # --- Tokens side by side are the text; what is no token is told.
 
 
-def test_tokens_of_a_reaction() -> None:
+def test_tokens_of_a_reaction_and_characters() -> None:
     text = r"Cl/C=C\Br.[13C@@H-]%12=#:1>>c1nn[nH]c1*"
     expected = r"Cl / C = C \ Br . [13C@@H-] %12 = # : 1 > > c 1 n n [nH] c 1 *"
     assert SMILES_TOKENIZER.split(text) == expected.split()
+    assert CHARACTER_TOKENIZER.split("12+3\n") == ["1", "2", "+", "3", "\n"]
 
 
 def test_round_trip_of_all_of_zinc(shared_data: Path) -> None:
     path = shared_data / "zinc12k" / "zinc12k.csv"
     if not path.is_file():
         pytest.skip(f"real data not at hand: no {path.name}")
-    with path.open(newline="") as file:
-        smiles = [row["smiles"] for row in csv.DictReader(file)]
+    smiles = [row["smiles"] for row in read(path)]
     assert len(smiles) == 12000
     assert all("".join(SMILES_TOKENIZER.split(one)) == one for one in smiles)
 
@@ -85,10 +85,6 @@ def test_what_is_no_token_is_told(text: str, said: str) -> None:
         SMILES_TOKENIZER.split(text)
 
 
-def test_characters() -> None:
-    assert CHARACTER_TOKENIZER.split("12+3\n") == ["1", "2", "+", "3", "\n"]
-
-
 # --- Texts to numbers and back; what cannot be is told row by row.
 
 
@@ -102,12 +98,9 @@ def test_round_trip_and_no_token_is_start_or_end() -> None:
         assert {START_TOKEN, END_TOKEN}.isdisjoint(numbers) and max(numbers) < len(VOCABULARY)
 
 
-def test_unknown_tokens_are_told_each_once() -> None:
+def test_unknown_tokens_are_told_each_once_and_start_and_end_are_no_text() -> None:
     with pytest.raises(InputError, match=r"^not in the vocabulary of \d+ tokens: 'Br', '\[Se\]'$"):
         VOCABULARY.encode("CBr[Se]CBr")
-
-
-def test_start_and_end_are_no_text() -> None:
     with pytest.raises(ValueError, match="got 1"):
         VOCABULARY.decode([3, END_TOKEN])
 
@@ -213,16 +206,10 @@ def test_what_the_limit_cuts_off_says_so() -> None:
             check(table, source, one)
 
 
-def test_a_beam_without_width_is_refused() -> None:
+def test_a_beam_without_width_is_refused_and_no_source_has_no_sequence() -> None:
     with pytest.raises(ValueError, match="width of at least 1"):
         beam_search(Table(), EVERY, LIMIT, width=0)
-
-
-def test_no_source_no_sequence() -> None:
     assert greedy_search(Table(), EVERY[:0], LIMIT) == [] == beam_search(Table(), EVERY[:0], LIMIT)
-
-
-# --- Training of sequences.
 
 
 # --- Teacher forcing learns, goes on where it was stopped, and weighs every token alike.
@@ -259,8 +246,7 @@ def test_learns_and_says_so(tmp_path) -> None:
     assert right > 0.9 and not made.training
     assert last["val_sequence_accuracy"] == pytest.approx(right, abs=0.05)
     assert last["val_loss"] < done.history[0]["val_loss"] and last["val_perplexity"] < 1.5
-    with (tmp_path / "members" / "0" / "log.csv").open(newline="") as file:
-        assert [row["epoch"] for row in csv.DictReader(file)] == [str(i) for i in range(1, 9)]
+    assert [row["epoch"] for row in read(tmp_path / "members" / "0" / "log.csv")] == [str(i) for i in range(1, 9)]
 
 
 def test_every_token_has_the_same_say(tmp_path, monkeypatch) -> None:

@@ -56,23 +56,13 @@ def test_without_the_extra_one_line_says_what_to_install(monkeypatch, capsys) ->
     assert capsys.readouterr().err == "gtx: gtx serve needs fastapi: in the folder of gtx, pip install '.[serve]'\n"
 
 
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        (["--port=70000"], "--port: expected 0 to 65535, got 70000"),
-        (["--host=no.such.host.invalid"], "cannot listen at no.such.host.invalid, port 8000"),
-    ],
-)
-def test_options_that_cannot_be_used(words: list[str], reason: str, capsys) -> None:
-    assert main(["serve", MODEL, "--device=cpu", *words]) == 2
-    assert capsys.readouterr().err.startswith(f"gtx: {reason}")
-
-
-def test_an_address_that_is_taken(capsys) -> None:
+def test_addresses_that_cannot_be_used(capsys) -> None:
     with open_socket("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
-        assert main(["serve", MODEL, "--device=cpu", f"--port={port}"]) == 2
-    assert (
-        f"gtx: port {port} is in use: another program listens at 127.0.0.1; use another --port"
-        in capsys.readouterr().err
-    )
+        for word, reason in (
+            ("--port=70000", "--port: expected 0 to 65535, got 70000"),
+            ("--host=no.such.host.invalid", "cannot listen at no.such.host.invalid, port 8000"),
+            (f"--port={port}", f"port {port} is in use: another program listens at 127.0.0.1; use another --port"),
+        ):
+            assert main(["serve", MODEL, "--device=cpu", word]) == 2
+            assert capsys.readouterr().err.startswith(f"gtx: {reason}")

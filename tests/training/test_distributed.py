@@ -1,6 +1,5 @@
 """Two processes on the CPU (DDP over gloo) train one model; torchrun or Lightning starts them, and a killed one."""
 
-import csv
 import json
 import signal
 from functools import partial
@@ -8,6 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
+
+from tests.tables import read
 
 from .distributed import Status, command, gtx_train, lightning_train, processes, ranks, torchrun
 
@@ -30,7 +31,7 @@ def whole(base: Path) -> list[Status]:
 
 
 def history(out: Path) -> list[dict]:
-    return [row | UNTIMED for row in csv.DictReader((out / "members" / "0" / "log.csv").open())]
+    return [row | UNTIMED for row in read(out / "members" / "0" / "log.csv")]
 
 
 def seen(out: Path) -> list[list[str]]:

@@ -1,6 +1,5 @@
 """Training learns, and what it gives back is what it says."""
 
-import csv
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from gtx.tasks import BinaryClassification, Regression
 from gtx.tasks.metrics import masked_mean
 from gtx.training import TrainSettings, fitting
 from gtx.training.fitting import Problem
+from tests.tables import read
 
 from .task import LOGP, SMALL, SPLIT, model, store, train
 
@@ -69,7 +69,7 @@ def test_targets_are_scaled_on_training_rows_alone(members: list) -> None:
 
 
 def test_the_log_is_the_history_and_nothing_is_left_over(members: list, run: Path) -> None:
-    rows = list(csv.DictReader((run / "members" / "1" / "log.csv").open()))
+    rows = read(run / "members" / "1" / "log.csv")
     assert [{k: float(v) for k, v in row.items()} for row in rows] == members[1].history
     assert sorted(p.name for p in (run / "members" / "1").iterdir()) == ["log.csv", "trained.pt"]
     assert sorted(p.name for p in run.iterdir()) == [".gtx.json", "config.yaml", "members"]
@@ -94,12 +94,6 @@ def test_one_class_in_validation_is_judged_by_the_loss(tmp_path) -> None:
 def test_without_validation_the_last_epoch_is_kept(tmp_path) -> None:
     (member,) = train(tmp_path, epochs=3, split={"train": SPLIT["train"]}, patience=1)
     assert member.best_epoch == 3 and len(member.history) == 3 and "val_score" not in member.history[0]
-
-
-def test_patience_stops_early(tmp_path) -> None:
-    y = np.random.default_rng(0).normal(size=LOGP.shape)  # noise cannot be learned
-    (member,) = train(tmp_path, y, epochs=60, lr=1e-2, patience=3)
-    assert len(member.history) == member.best_epoch + 3 < 60
 
 
 def test_going_on_from_a_trained_member(members: list, tmp_path) -> None:
@@ -178,17 +172,20 @@ def test_one_bar_tells_of_all_epochs(tmp_path, capfd) -> None:
 def test_another_logger_gets_every_epoch(tmp_path) -> None:
     train(tmp_path, logger="csv", logger_arguments={"name": "other", "version": "0"})
     (file,) = (tmp_path / "members" / "0").glob("**/metrics.csv")
-    rows = list(csv.DictReader(file.open()))
+    rows = read(file)
     assert "lr: " in (file.parent / "hparams.yaml").read_text()
     for column in ("val_score", "train_loss"):
         assert sum(bool(row[column]) for row in rows) == SMALL["epochs"]
 
 
-@pytest.mark.parametrize("precision", ["bf16-mixed", "64-true"])
-def test_other_precisions_train(precision: str, tmp_path) -> None:
-    (member,) = train(tmp_path, epochs=2, precision=precision)
-    assert np.isfinite(member.best_score)
-    assert predictions(member).isfinite().all()
+def test_other_precisions_train_nearly_alike(tmp_path) -> None:
+    usual, *others = (
+        train(tmp_path / str(precision), epochs=2, precision=precision)[0]
+        for precision in ("32-true", "bf16-mixed", "64-true")
+    )
+    for member in others:
+        assert member.best_score != usual.best_score and member.best_score == pytest.approx(usual.best_score, rel=0.05)
+        torch.testing.assert_close(predictions(member), predictions(usual), rtol=0, atol=0.3)
 
 
 @pytest.mark.usefixtures("forks")

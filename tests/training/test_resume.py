@@ -2,7 +2,6 @@
 
 import signal
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ import torch
 
 from gtx.base.errors import InputError
 from gtx.training import TrainedMember
-from gtx.training.run import save_atomically
 
 from .distributed import FORKS
 from .task import LOGP, train
@@ -61,20 +59,6 @@ def test_sigkill_leaves_no_trace(place, killed, whole, capfd) -> None:
             assert torch.equal(weight, other.model.state_dict()[name]), name
         for row, again in zip(one.history, other.history, strict=True):
             assert {**row, **UNTIMED} == {**again, **UNTIMED}
-
-
-def test_a_half_written_file_never_has_the_final_name(tmp_path, monkeypatch) -> None:
-    file = tmp_path / "a" / "last.ckpt"
-    save_atomically({"epoch": 1}, file)
-
-    def fail(contents: dict, opened: BinaryIO) -> None:
-        opened.write(b"half")
-        raise OSError("disk full")
-
-    monkeypatch.setattr(torch, "save", fail)
-    with pytest.raises(OSError, match="disk full"):
-        save_atomically({"epoch": 2}, file)
-    assert torch.load(file, weights_only=True) == {"epoch": 1} and list(file.parent.iterdir()) == [file]
 
 
 @pytest.mark.parametrize("name", ["trained.pt", "last.ckpt"])

@@ -20,7 +20,7 @@ from gtx.tasks import Regression
 from gtx.training import TrainSettings
 from gtx.training.processes import distributed_group, is_main_process, lock_folder_for_all, machines
 from gtx.training.run import RunFolder, collect_run_config
-from tests.tables import XTB9, molecules, write
+from tests.tables import XTB9, write, write_molecules
 
 from .task import train
 
@@ -267,7 +267,7 @@ def test_what_another_command_wrote_is_refused_and_stays(command: str, tmp_path,
 )
 def test_a_command_takes_nothing_for_its_own(command: str, file: str, tmp_path, capsys) -> None:
     write(tmp_path / "val.csv", [["CCO", 1], ["CCN", 2]], ["smiles", "gap"])
-    write(tmp_path / "data.csv", molecules(40)[["smiles", "gap"]].to_numpy().tolist(), ["smiles", "gap"])
+    write_molecules(tmp_path / "data.csv", 40, "gap")
     mine = tmp_path / "run" / file / ("" if "." in file else "thesis.txt")
     mine.parent.mkdir(parents=True)
     mine.write_text("mine")
@@ -288,8 +288,7 @@ def test_a_command_takes_nothing_for_its_own(command: str, file: str, tmp_path, 
 def test_a_run_is_not_written_over_its_own_table(command: str, tmp_path, capsys) -> None:
     table = tmp_path / ("trials.csv" if command == "tune" else "predictions.csv")
     claim(tmp_path, [table.name])  # an earlier run wrote it
-    write(table, molecules(40)[["smiles", "gap"]].to_numpy().tolist(), ["smiles", "gap"])
-    before = table.read_text()
+    before = write_molecules(table, 40, "gap").read_text()
     assert main([command, str(table), "--target-columns=gap", f"--out={tmp_path}", "--overwrite"]) == 2
     assert f"cannot write {table}: it is read as input" in capsys.readouterr().err and table.read_text() == before
 

@@ -40,7 +40,7 @@ def test_the_kernel_against_the_definition(where: str) -> None:
         pytest.skip("the interpreter of triton 3.6 does not run with numpy 2.4; that of 3.7 does")
     environment = os.environ | {"TRITON_INTERPRET": "1" if where == "interpreter" else "0"}
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore"]
-    command += ["tests/attention/fast/ragged_on_device.py"]
+    command += ["--noconftest", "tests/attention/fast/ragged_on_device.py"]  # which imports all of gtx
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-20000:] + done.stderr[-2000:]
 
