@@ -108,7 +108,7 @@ def _sampled(change: Callable[[np.ndarray], np.ndarray], n: int, permutations: i
 SIZE, LETTERS = (520, 400), 66  # width and height of the molecule in pixels, and the most letters of a line below it
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Attribution(ExplanationBase):
     """Contributions (Shapley values) of the atoms or substructures of a molecule to its prediction, in the target's
     unit.
@@ -133,14 +133,18 @@ class Attribution(ExplanationBase):
         members = [np.flatnonzero(self.players == player) for player in players]
         return [" ".join(atoms[i] for i in player) for player in members]
 
+    @property
+    def drawn(self) -> bool:
+        """True if some sets were drawn of all, so that the values have errors."""
+        return len(self.contributions.values) > EXACT
+
     def text(self) -> str:
         """Describe the result in lines of text, the largest values first."""
         rows = zip(self.contributions.values, self.contributions.errors, self.names(), strict=True)
-        drawn = len(self.contributions.values) > EXACT
-        how = f"{self.contributions.sets} sets drawn, ± the standard error" if drawn else "all sets"
+        how = f"{self.contributions.sets} sets drawn, ± the standard error" if self.drawn else "all sets"
         lines = []
         for value, error, name in sorted(rows, key=lambda row: -abs(row[0])):
-            spread = f" ± {error:<8.2g}" if drawn else ""
+            spread = f" ± {error:<8.2g}" if self.drawn else ""
             lines.append(f"{value:>+10.4g}{spread}  {name}")
         return "\n".join(
             [
@@ -172,11 +176,9 @@ class Attribution(ExplanationBase):
 
     def legend(self) -> list[str]:
         """Explain the drawing in lines of text."""
-        return [
-            *self.headline()[1:],
-            *self.sums,
-            "Red raises the prediction, blue lowers it: Shapley values, in its unit.",
-        ]
+        errors = f", each with an error of up to {self.contributions.errors.max():.2g}" if self.drawn else ""
+        meaning = f"Red raises the prediction, blue lowers it: Shapley values, in its unit{errors}."
+        return [*self.headline()[1:], *self.sums, meaning]
 
 
 def compute_attribution(

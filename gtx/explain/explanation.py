@@ -56,7 +56,7 @@ pre { font-size: 13px; white-space: pre-wrap; overflow-wrap: anywhere; }
 """
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ExplanationBase(ABC):
     """Explanation of a prediction, as lines of text and as a figure.
 
@@ -75,6 +75,9 @@ class ExplanationBase(ABC):
     prediction: float
     notes: list[str]
     neighbours: list[str]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.smiles}, {self.quantity} = {self.prediction:.4g})"
 
     @property
     def atoms(self) -> list[str]:
@@ -120,7 +123,7 @@ class ExplanationBase(ABC):
 # --- The attention of one network for one molecule.
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class AttentionAnalysis:
     """Analysis of the attention of one network for one molecule: attention weights, atom scores and removal tests.
 
@@ -221,7 +224,6 @@ class Explanation(AttentionAnalysis, ExplanationBase):
 
     Attributes:
         distance: float64 `[n, n]`, bonds between atoms, infinite where nothing connects them.
-        target: name of the target.
         layer, head, receiver: layer, head and receiver in the figures, counted from 0; head None is the mean over
             heads.
         seed: seed of the random weights and of the random removals.
@@ -231,16 +233,12 @@ class Explanation(AttentionAnalysis, ExplanationBase):
     """
 
     distance: np.ndarray
-    target: str
     layer: int
     head: int | None
     receiver: int
     seed: int
     random: AttentionAnalysis
     blend: str | None
-
-    def __repr__(self) -> str:
-        return f"Explanation({self.smiles}, {self.target} = {self.prediction:.4g}, {self.weights.shape[0]} layers)"
 
     def shown(self, analysis: AttentionAnalysis | None = None) -> np.ndarray:
         """Return the attention of the chosen layer and head, `[n, n]`, of this network or of another analysis."""
@@ -381,7 +379,6 @@ def explain_prediction(
         smiles=subject.smiles,
         molecules=subject.molecules,
         distance=shortest_path_lengths(subject.store.bonds.numpy(), n),
-        target=subject.task.answers.prediction_names[subject.column],
         quantity=subject.header.quantity(subject.column),
         layer=layer,
         head=head,

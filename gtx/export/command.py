@@ -47,15 +47,17 @@ OPTIONS = options_of(ExportOptions, "options")
 def run(arguments: Namespace) -> int:
     """Export, and print what the file answers and how it was checked."""
     from gtx.data import open_table
-    from gtx.data.rows import listed
+    from gtx.data.rows import listed, plural
     from gtx.export.exporting import export_model
     from gtx.prediction import load_predictor
 
     model, molecules = load_predictor(arguments.model, "cpu"), []
     if arguments.check:
         table = open_table(arguments.check, arguments.smiles_column, model.header.smiles_column)
-        molecules = [row.text for row in table.rows if row.error is None]
+        molecules = [str(row.readable) for row in table.rows]
     done = export_model(model, arguments.out, molecules, note)
     say(f"{arguments.out}: {done.size / 1e6:.1f} MB, answers {listed(done.columns, 10)}")
+    if done.unread:
+        note(f"{plural(done.unread, 'molecule')} of {arguments.check} cannot be read: not compared")
     say(f"equal to the model on {done.checked:,} molecules: largest difference {done.difference:.1e} {done.unit}")
     return 0

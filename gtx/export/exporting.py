@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
@@ -55,6 +56,7 @@ class Export:
 
     columns: list[str]  # that are predicted
     checked: int  # number of molecules compared with the model
+    unread: int  # number of molecules that the model cannot predict
     difference: float  # the largest, in `unit`
     unit: str  # "standard deviations of the target" for numbers, "of a probability" for classes
     size: int  # of the file, in bytes
@@ -94,13 +96,15 @@ def export_model(
     rows = [] if model.header.training is None else list(model.header.training.smiles[:TRAINING_ROWS])
     smiles = [*UNUSUAL, *molecules, *rows]
     show(f"3/3 comparing the file with the model on {len(smiles):,} molecules")
-    difference = _compare(ExportedModel(written), model, smiles)
-    about["checked"] = {"molecules": len(smiles), "difference": difference}
+    expected = model.predict(smiles)
+    difference = _compare(ExportedModel(written), model, smiles, expected)
+    checked = int(expected["error"].isna().sum())
+    about["checked"] = {"molecules": checked, "difference": difference}
     content = _with_metadata(written, about)
     with atomic_file(path) as file:
         file.write(content)
     unit = "standard deviations of the target" if isinstance(model.task, Regression) else "of a probability"
-    return Export(program.columns, len(smiles), difference, unit, len(content))
+    return Export(program.columns, checked, len(smiles) - checked, difference, unit, len(content))
 
 
 def make_program(model: Predictor) -> MoleculeProgram:
@@ -150,14 +154,13 @@ def _with_metadata(written: bytes, about: dict[str, Any]) -> bytes:
     return proto.SerializeToString()
 
 
-def _compare(exported: ExportedModel, model: Predictor, smiles: Sequence[str]) -> float:
-    """Return the largest difference from the model.
+def _compare(exported: ExportedModel, model: Predictor, smiles: Sequence[str], expected: pd.DataFrame) -> float:
+    """Return the largest difference from the predictions that are expected.
 
     Raises:
         InputError: the difference is above `TOLERANCE`, or one has an answer where the other has none.
     """
-    expected, answers = model.predict(smiles), exported.predict(smiles)
-    largest = 0.0
+    answers, largest = exported.predict(smiles), 0.0
     for column in exported.columns:
         scale = _scale(model, column)
         ours, theirs = expected[column].to_numpy(float), np.asarray(answers[column])

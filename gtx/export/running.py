@@ -57,8 +57,8 @@ class ExportedModel:
         """Predict molecules given as SMILES, one after the other.
 
         Returns:
-            A dictionary with an array per name of `columns`, float64 `[n]`, NaN if a molecule could not be read or its
-            prediction is not finite; and `error`, a list of texts, None without an error.
+            A dictionary with an array per name of `columns`, float64 `[n]`, NaN if a molecule could not be read; and
+            `error`, a list of texts, None without an error.
         """
         answers = np.full((len(smiles), len(self.columns)), np.nan)
         errors: list[str | None] = [None] * len(smiles)

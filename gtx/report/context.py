@@ -156,6 +156,12 @@ class RunReport:
         return sum(len(rows) for part, rows in self.split.items() if part != "folds")
 
     @property
+    def chosen(self) -> str:
+        """What the validation chose, in words; empty for a model in closed form alone."""
+        parts = {"the epoch": any(self.histories), "the blend weights": bool(self.alone)}
+        return " and ".join(name for name, chosen in parts.items() if chosen)
+
+    @property
     def held_out(self) -> str:
         """The part on which choices were made: "val", or "folds" of a model of several folds."""
         return "folds" if "folds" in self.split else "val"

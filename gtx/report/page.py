@@ -16,7 +16,7 @@ from gtx.base.files import flat, write_text
 from gtx.data.rows import plural
 from gtx.report.context import NumericReport, RunReport
 from gtx.report.gallery import Gallery
-from gtx.report.kinds import TITLES, in_unit, number, score, sentence, signed, titles
+from gtx.report.kinds import in_unit, number, score, sentence, signed, titles
 from gtx.report.panels import (
     LOSS,
     MOST_PICTURED,
@@ -108,7 +108,6 @@ def write_report(path: str | os.PathLike[str], report: NumericReport) -> list[st
         several=len(report.targets) > 1,
         metrics=titles(report.task.metrics),
         headline=lead,
-        rival=TITLES.get(lead.rival or ""),
         scores=list(score_tables(report)),
         groups=group_scores(report, kinds, lead.rival) if whole else [],
         read=next((b["settings"]["inputs"] for b in report.baselines.values() if b.get("settings")), "Morgan counts"),

@@ -55,12 +55,15 @@ class Headline(NamedTuple):
 
 def headline(report: NumericReport) -> Headline:
     """Regression: the RMSE; of several targets, whose units differ, the mean over targets of its ratio to the mean
-    predictor's. Classification: the mean ROC-AUC. Atoms and bonds: the score alone.
+    predictor's. Classification: the mean ROC-AUC. Atoms and bonds: the score alone, for several targets one without a
+    unit.
     """
     name, metric = next(iter(report.task.metrics.items()))
     if report.level != "molecule":
-        several = f", mean of {len(report.targets)} targets" if len(report.targets) > 1 else ""
-        return Headline(metric.title + several, score(report.scores[report.judged][name], name))
+        if metric.in_units and len(report.targets) > 1:
+            plain = (each for each in report.task.metrics.items() if not each[1].in_units)
+            name, metric = next(plain, (name, metric))
+        return Headline(_label(report, metric), score(report.scores[report.judged][name], name))
     rows = report.split[report.judged]
     methods = {"model": report.scores, **report.baselines}
     values = {method: _leading_score(report, scores[report.judged], rows) for method, scores in methods.items()}
@@ -137,6 +140,8 @@ def _verdict(
             needed += f", of each class {least // 2}"
         judged = plural(len(report.split[report.judged]), f"{part} molecule")
         return f"No verdict: {judged}; a comparison with the baselines needs {needed}."
+    if rival is None and report.judged == "folds":
+        return "No verdict: the baselines have no out-of-fold predictions to compare with."
     if rival is None or "model" not in defined:
         return "No verdict: too few values are measured for a comparison with the baselines."
     metric = next(iter(report.task.metrics.values()))
@@ -328,19 +333,27 @@ def groups(near: NearestTrainingMolecules, kinds: np.ndarray) -> Iterator[tuple[
 
 
 def group_scores(report: NumericReport, kinds: np.ndarray, best: str | None) -> list[dict[str, Any]]:
-    """Score the model on each group, and the best baseline by its leading score, if its predictions are kept.
+    """Score the model on each group, and the best baseline by its leading score, if its predictions are kept: texts by
+    title. Of several targets, whose units differ, only scores that have a mean are shown.
 
     `kinds` are the `scaffold_kinds` of the compared molecules.
     """
-    leading, evaluate = next(iter(report.task.metrics)), report.task.objective.evaluate
-    rival = None if best is None else report.rivals.get(best)
+    (leading, metric), *others = report.task.metrics.items()
+    evaluate, rival = report.task.objective.evaluate, report.rivals.get(best or "")
+
+    def scores(rows: np.ndarray) -> Iterator[tuple[str, str]]:
+        own = evaluate(report.y[rows], report.prediction[rows])
+        yield _label(report, metric), score(_leading_score(report, own, rows), leading)
+        for name, other in others:
+            if len(report.targets) == 1 or not other.in_units:
+                yield _label(report, other), score(own[name], name)
+        if best and rival is not None:
+            theirs = evaluate(report.y[rows], rival[rows], [leading])
+            title = f"{metric.title} of {TITLES[best].lower()}"
+            yield title, score(_leading_score(report, theirs, rows), leading)
+
     return [
-        {
-            "name": name,
-            "molecules": len(rows),
-            "scores": evaluate(report.y[rows], report.prediction[rows]),
-            "rival": None if rival is None else evaluate(report.y[rows], rival[rows], [leading])[leading],
-        }
+        {"name": name, "molecules": len(rows), "scores": dict(scores(rows))}
         for name, rows in groups(report.nearest, kinds)
     ]
 

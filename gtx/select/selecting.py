@@ -456,13 +456,11 @@ class _Candidates:
             return
         *answers, mean, members_sd, kernel_sd, nearest = cells[len(row.cells) : -2]  # error and warning end the row
         if mean is None:
-            return  # the outputs are not finite
+            return  # the outputs are not finite, which is an error of its row
         if not self.lists_all and nearest > ALIKE:
             self.left_out[SAME] += 1
             return
         score = (kernel_sd**2 + members_sd**2) ** 0.5 if self.goal == "accuracy" else self.sign * mean
-        if not np.isfinite(score):
-            return
         self.seen += 1
         one = Candidate(score, -self.seen, file, row, smiles, [*row.cells, *answers], mean, members_sd)
         if smiles in self.names:

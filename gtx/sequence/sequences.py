@@ -285,6 +285,3 @@ class TokenVocabulary:
         except (re.error, RecursionError, OverflowError) as reason:
             raise InputError(f"vocabulary.pattern: expected a regular expression, got {reason}") from None
         return cls(tuple(plain["tokens"]), Tokenizer(plain["pattern"]))
-
-    def __repr__(self) -> str:
-        return f"TokenVocabulary({len(self.tokens)} tokens)"

@@ -113,6 +113,9 @@ def test_substructures_are_cut_where_brics_cuts() -> None:
 def test_it_says_what_it_found_and_draws_it(predictor: Predictor, tmp_path) -> None:
     found = compute_attribution(predictor, "CC(=O)Nc1ccc(O)cc1", to="substructures")
     text = found.text()
+    atoms = compute_attribution(predictor, "CC(=O)Nc1ccc(O)cc1", draws=2)
+    assert f"an error of up to {atoms.contributions.errors.max():.2g}" in atoms.legend()[-1]
+    assert "error" not in found.legend()[-1] and "42 sets drawn, ± the standard error" in atoms.text()
     assert "C0 C1 O2" in text and "all sets" in text and "descriptors also reach the prediction" in text
     for name in ("a.svg", "a.html"):
         found.save(tmp_path / name)

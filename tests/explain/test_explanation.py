@@ -46,6 +46,7 @@ def test_weights_are_the_models_own(predictor: Predictor) -> None:
     seen = member.attention(store.batch(torch.zeros(1, dtype=torch.long)))
     np.testing.assert_allclose(e.weights[1, 0].ravel(), seen.weights[1][:, 0].detach(), atol=1e-5)
     assert e.atoms[:3] == ["C0", "C1", "O2"] and e.distance[0, 2] == 2
+    assert repr(e) == f"Explanation({SMILES}, gap = {e.prediction:.4g})"
     np.testing.assert_array_equal(e.shown(), e.weights[1].mean(0))
     other = explain_prediction(predictor, SMILES, layer=0, head=1, draws=2)
     np.testing.assert_array_equal(other.shown(), e.weights[0, 1])

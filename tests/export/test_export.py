@@ -18,7 +18,7 @@ import gtx.export.exporting
 from gtx.base.errors import InputError
 from gtx.cli import main
 from gtx.data import featurise
-from gtx.export.exporting import check_exportable
+from gtx.export.exporting import UNUSUAL, check_exportable
 from gtx.export.running import ExportedModel
 from gtx.models import build_model, kernel_ridge
 from gtx.molecules import Featuriser
@@ -90,7 +90,9 @@ def alone(tmp_path_factory) -> Path:
     """A folder with `model.gtx`, a kernel alone, and `model.onnx`, its export."""
     folder = tmp_path_factory.mktemp("alone")
     model = saved(folder / "model.gtx", Regression(("gap",)))
-    assert main(["export", str(model), "--out", str(folder / "model.onnx")]) == 0
+    (folder / "check.csv").write_text("smiles\nCCO\nC((\n")
+    words = ["--out", str(folder / "model.onnx"), "--check", str(folder / "check.csv")]
+    assert main(["export", str(model), *words]) == 0
     return folder
 
 
@@ -140,6 +142,7 @@ def test_a_file_answers_as_the_model_does(name: str, tmp_path, capsys) -> None:
 @pytest.mark.slow
 def test_the_file_of_a_kernel_alone_runs_without_torch(alone: Path) -> None:
     compare(alone, 1e-6)
+    assert ExportedModel(alone / "model.onnx").about["checked"]["molecules"] == len(UNUSUAL) + 1
     code = (
         "import sys; from gtx.export.running import ExportedModel; "
         "print(ExportedModel('model.onnx').predict(['CCO'])['gap_pred'][0]); assert 'torch' not in sys.modules"

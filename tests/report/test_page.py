@@ -11,6 +11,7 @@ from gtx.report import write_run_report
 from gtx.report.context import RunReport
 from gtx.report.kinds import number
 from gtx.report.page import write_report
+from gtx.report.tables import headline
 from gtx.tasks import BinaryClassification, Regression, Task
 from gtx.tasks.regression import NumberObjective
 
@@ -175,7 +176,11 @@ def test_molecules_of_folds_are_counted_once(words, make_report):
     train = np.concatenate([SPLIT["train"], SPLIT["val"]])
     split = {"train": train, "folds": train, "test": SPLIT["test"]}
     text = words(make_report(targets=("additive",), split=split, settings={"training": {"folds": 2}}))
-    assert "Used 120 molecules of 121 rows" in text and "trained on 100 molecules in 2 folds" in text
+    assert "Used 120 molecules of 121 rows" in text and "trained on 100 molecules in 2 folds; out-of-fold" in text
+    report = make_report(targets=("additive",), split=split | {"test": SPLIT["test"][:0]})
+    undefined = report.task.objective.evaluate(report.y[:0], report.prediction[:0])
+    report = replace(report, baselines={"mean": dict.fromkeys(split, undefined)})
+    assert headline(report).verdict == "No verdict: the baselines have no out-of-fold predictions to compare with."
 
 
 def test_a_target_measured_in_training_alone_has_no_pictures_of_predictions(make_report, y, tmp_path):
@@ -203,7 +208,7 @@ def test_blanks_are_those_of_all_rows_that_could_be_read_without_bounds(words, m
 @pytest.mark.parametrize("task", [Regression, BinaryClassification])
 def test_baselines_and_what_was_learnt_may_be_left_out(words, make_report, task):
     text = words(make_report(task, targets=("additive",), baselines={}, histories=[]))
-    assert "Random forest" not in text and "Loss" not in text
+    assert "Random forest" not in text and "Loss" not in text and "the epoch" not in text
 
 
 @pytest.mark.parametrize("task", [Regression, BinaryClassification])

@@ -12,7 +12,7 @@ from gtx.data import similarity
 from gtx.molecules import murcko_scaffold
 from gtx.report.comparison import MEAN, compare, comparison_figure, corrected_resampled_t, write_figure
 from gtx.report.gallery import Gallery
-from gtx.report.kinds import number
+from gtx.report.kinds import number, score
 from gtx.report.panels import value_histogram
 from gtx.report.tables import group_scores, groups, headline, neighbours, scaffold_kinds, thresholds
 from gtx.tasks import BinaryClassification, Regression
@@ -216,6 +216,8 @@ def test_targets_of_several_units_are_compared_with_the_mean_predictor(make_repo
     assert found.text == f"{expected:#.3g}"
     assert found.bars[-1].length == pytest.approx(1) and found.bars[-1].name == "Training mean"
     assert found.verdict.endswith("Target by target, it scores better than the best baseline for 2 of 2.")
+    atoms = headline(replace(report, task=Regression(report.targets, level="atom")))
+    assert atoms.label == "R², mean of 2 targets" and atoms.text == f"{report.scores['test']['r2']:.3f}"
 
 
 def test_what_is_not_defined_is_not_compared(make_report):
@@ -260,12 +262,14 @@ def test_molecules_are_parted_by_scaffold_and_by_similarity_without_loss(make_re
         assert kind == ("no ring" if not own else "known scaffold" if own in known else "new scaffold")
     scored = group_scores(report, kinds, "ridge")
     assert sum(group["molecules"] for group in scored) == 2 * len(near.rows)
+    train = np.nanmean(report.y[SPLIT["train"]], 0)
     for (name, rows), group in zip(groups(near, kinds), scored, strict=True):
         assert group["name"] == name and group["molecules"] == len(rows)
-        assert (
-            group["scores"]["per_target"]
-            == report.task.objective.evaluate(report.y[rows], report.prediction[rows])["per_target"]
-        )
+        own = report.task.objective.evaluate(report.y[rows], report.prediction[rows])
+        mean = report.task.objective.evaluate(report.y[rows], np.tile(train, (len(rows), 1)))
+        shares = [own["per_target"][name]["rmse"] / mean["per_target"][name]["rmse"] for name in report.targets]
+        share, r2, *rival = group["scores"].values()  # no mean of RMSE or MAE in two units
+        assert share == number(np.mean(shares)) and r2 == score(own["r2"], "r2") and len(rival) == 1
     fresh = make_report(smiles=[*SMILES[:-1], "c1ccc2ccccc2c1"], split={**SPLIT, "test": np.array([len(SMILES) - 1])})
     assert scaffold_kinds(fresh).tolist() == ["new scaffold"]
 

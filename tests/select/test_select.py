@@ -87,13 +87,15 @@ def test_the_values_and_the_kernel_of_other_molecules_come_out_of_a_solved_kerne
 
 
 @pytest.mark.parametrize("goal", ["accuracy", "best"])
-def test_a_replay_ends_where_all_strategies_have_measured_all(kernel: KernelRidge, goal: str) -> None:
+def test_a_replay_ends_where_all_strategies_have_measured_all(kernel: KernelRidge, goal: str, monkeypatch) -> None:
+    monkeypatch.setattr("gtx.select.selecting.MOST_REPLAYED", 80)
     y = kernel.values().flatten()
     found = replay(kernel.gram(), y, float(kernel.ridge), goal, starts=2)
     ends = [heights[-1] for heights in found.curves.values()]
     starts = [heights[0] for heights in found.curves.values()]
     assert ends == pytest.approx([ends[0]] * len(ends)) and starts == pytest.approx([starts[0]] * len(starts))
     assert found.measured == sorted(found.measured) and len(found.measured) == len(found.curves["choice"])
+    assert found.measured[-1] == (80 if goal == "best" else 64)
     if goal == "best":
         assert ends[0] == 1.0 and found.area("choice") > found.area("random")
 

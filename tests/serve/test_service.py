@@ -25,7 +25,7 @@ from gtx.data.featurising import DEADLY, make_process_pool
 from gtx.prediction import Predictor
 from gtx.prediction.streaming import Chunk, ChunkAnswers
 from gtx.serve.processes import Batcher
-from gtx.serve.tables import read_columns
+from gtx.serve.tables import read_columns, read_one_row
 from tests.serve.conftest import Client, Reply, made, served, until
 from tests.tables import GOLDEN, molecules
 
@@ -259,6 +259,8 @@ def test_a_row_of_several_molecules_is_explained_from_a_list_or_from_columns() -
         ):
             refused = client.post("/explain", wrong)
             assert refused.status == 422 and refused.json()["error"] == said
+    named_so = made(components=("smiles", "solvent")).header
+    assert read_one_row(named_so, "CCO", {"solvent": "O"}) == read_one_row(named_so, ["CCO", "O"], {}) == ("CCO", "O")
 
 
 def test_many_small_requests_at_once_lose_nothing(client: Client, predictor: Predictor) -> None:

@@ -122,10 +122,7 @@ function toggle(line, look, row, smiles) {
     said.textContent = method.value === "substructures" ? "Working …" : "Working; a large molecule takes a while …";
     place.replaceChildren();
     const asked = { smiles: smiles.length > 1 ? smiles : smiles[0], method: method.value, target: target.value };
-    if (model.features.length) asked.features = Object.fromEntries(model.features.map((one) => {
-      const cell = row[answer.columns.indexOf(one)];
-      return [one, cell === "" ? null : isNaN(cell) ? cell : Number(cell)];
-    }));
+    if (model.features.length) asked.features = Object.fromEntries(model.features.map((one) => [one, row[answer.columns.indexOf(one)]]));
     const wanted = JSON.stringify(asked);
     place.dataset.asked = wanted;
     try {
