@@ -281,7 +281,3 @@ class DescriptorKernel(nn.Module):
         varies = max(1, int(self.scaler.scale.count_nonzero()))
         r = torch.cdist(scores, self.references) * (math.sqrt(3 / varies) / length)
         return (1 + r) * torch.exp(-r)
-
-    def __repr__(self) -> str:
-        steps = self.steps.shape
-        return f"DescriptorKernel({steps[0]} molecules, {steps[1]} features, length {float(self.length):g})"

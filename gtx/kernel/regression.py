@@ -394,12 +394,6 @@ class KernelRidge(TanimotoKernel):
             factors.append(torch.linalg.cholesky(kernel[rows][:, rows] + noise))
         return factors
 
-    def __repr__(self) -> str:
-        parts = [f"{len(self.row)} molecules", f"{len(self.kind_label)} substructures"]
-        for name, kernel in self.feature_kernels.items():
-            parts.append(f"{kernel.steps.shape[1]} {name} with a share of {kernel.share:g}")
-        return f"KernelRidge({', '.join(parts)})"
-
 
 # --- The learning curve: the error with fewer training rows, extrapolated to more.
 

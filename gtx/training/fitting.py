@@ -238,10 +238,7 @@ def train_member(problem: Problem, number: int, folder: Path) -> TrainedMember:
             model.load_state_dict(trained.pop("weights"))
             return TrainedMember(model.cpu().float().eval(), problem.task, **trained)
     data = MoleculeDataModule(problem.task, train, val, settings=settings, seed=seed)
-    try:
-        module = TrainingModule(model, problem.task, settings, seed)
-    except ValueError as reason:
-        raise InputError(str(reason)) from None
+    module = TrainingModule(model, problem.task, settings, seed)
     watch = None if problem.watch is None else partial(problem.watch, number)
     trained = train_module(module, data, folder, problem.title(number), number == 0, watch)
     if is_main_process():
@@ -403,11 +400,10 @@ class BatchTrial(Callback):
     def _lower(self, trainer: Trainer, module: LightningModule) -> None:
         data = data_module(trainer)
         if self.budget is None:
-            if not isinstance(module, TrainingModule):
-                raise TypeError(f"expected a TrainingModule, got {type(module).__name__}")
+            assert isinstance(module, TrainingModule)
             requested = data.budget
             with trainer.precision_plugin.forward_context():
-                fits = torch.tensor(float(affordable_budget(module, data)), device=module.device)
+                fits = torch.tensor(affordable_budget(module, data), device=module.device)
             self.budget = int(trainer.strategy.reduce(fits, reduce_op="min"))
             if self.verbose and self.budget < requested and trainer.is_global_zero:
                 print(f"memory is short: batches of {self.budget:,} pairs instead", file=sys.stderr)

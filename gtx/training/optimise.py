@@ -200,22 +200,22 @@ def freeze(model: nn.Module, rates: Mapping[str, float], head_first: float | Non
     """Turn off the gradient of parameters whose share of the rate is 0.
 
     Raises:
-        ValueError: the model lacks a module that is named, no parameter is left to train, or `head_first` has no
+        InputError: the model lacks a module that is named, no parameter is left to train, or `head_first` has no
             effect, because all parameters have the factor 1.
     """
     names = [name for name, _ in model.named_parameters()]
     for module in rates:
         if module != ALL and not any(f"{name}.".startswith(f"{module}.") for name in names):
             modules = ", ".join(dict.fromkeys(name.partition(".")[0] for name in names))
-            raise ValueError(f"rates: the model has no module {module!r}; it has {modules}")
+            raise InputError(f"rates: the model has no module {module!r}; it has {modules}")
     for name, parameter in model.named_parameters():
         if rate_of(name, rates) == 0:
             parameter.requires_grad_(False)
     trained = [rate_of(name, rates) for name, p in model.named_parameters() if p.requires_grad]
     if not trained:
-        raise ValueError("rates: every module has 0, so nothing would learn")
+        raise InputError("rates: every module has 0, so nothing would learn")
     if head_first and min(trained) >= 1:
-        raise ValueError(
+        raise InputError(
             f"head_first: no module waits for the first {head_first:.0%} of the steps, because all modules that are "
             "trained have the factor 1; give one a smaller factor, such as --rates all=0.1 head=1"
         )

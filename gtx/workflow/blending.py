@@ -24,6 +24,7 @@ from gtx.prediction.model_file import KernelMember, blend_outputs
 from gtx.prediction.predictor import in_threads
 from gtx.tasks import Answers, NumericTask, Predictions, Task
 from gtx.tasks.closed_form import fit_closed_form, outputs_of, why_no_closed_form
+from gtx.tasks.columns import LEVELS
 from gtx.tasks.numeric import is_numeric
 from gtx.training import TrainedMember, TrainSettings
 from gtx.training.logging import diverged
@@ -37,6 +38,7 @@ PRIOR = 6.0, 4.0
 """Parameters a and b of the Beta distribution of a kernel's weight before validation rows are seen; its mean is 0.6."""
 ROUNDING = 1e-12
 """Deviation between equal outputs, per size of their mean."""
+MOLECULES = LEVELS["molecule"]
 WEIGHTS = torch.linspace(0, 1, 101, dtype=torch.float64)
 
 
@@ -98,7 +100,7 @@ class Blended:
         answers = predictor.answers(store, outputs.held_out)
         if not (answers.finite.any() or predictor.task.writes):
             raise diverged("no prediction is a finite number")
-        task = predictor.task.calibrate(answers.subset(val), targets_of(store).numpy()[val])
+        task = predictor.task.calibrate(answers.subset(val), MOLECULES.targets(store).numpy()[val])
         fitted = predictor.with_header(replace(predictor.header, task=task))
         parts = {}
         for name, each in (alone or {}).items():
@@ -244,7 +246,7 @@ def blend_with_kernel(
     alone = {"network": network, "kernel": mixed(partial(blend_outputs, share=torch.ones_like(weight)))}
     kind = "validation row" if len(networks) == 1 else "out-of-fold prediction"
     note = f"prediction = {kernel_member.describe(task)}; weights chosen on {plural(len(val), kind)}"
-    values = (~targets_of(val).isnan()).sum(0).tolist()
+    values = (~MOLECULES.targets(val).isnan()).sum(0).tolist()
     few = [name for name, number in zip(task.targets, values, strict=True) if number < MIN_ROWS]
     if few:
         note += f"; {listed(few)}: too few of them have a value to weigh a kernel, which takes {MIN_ROWS}"
@@ -284,7 +286,7 @@ def obstacle_to_blend(task: Task, trained: Sequence[MoleculeStore], val: Molecul
     for train in trained:
         if obstacle := why_no_closed_form(task, train):
             return obstacle
-    most = int((~targets_of(val).isnan()).sum(0).max()) if len(val) else 0
+    most = int((~MOLECULES.targets(val).isnan()).sum(0).max()) if len(val) else 0
     if most < MIN_ROWS:
         few = f"{plural(most, 'validation row')} {'is' if most == 1 else 'are'} too few to weigh a kernel beside it"
         return f"{few}, which takes {MIN_ROWS}; --model kernel is fitted without them, and gtx benchmark compares them"
@@ -314,13 +316,6 @@ def blend_weights(task: NumericTask, network: Tensor, kernel: Tensor, val: Molec
     posterior = torch.softmax(prior[:, None] - nll, 0)  # [weights, T]
     mean = (WEIGHTS[:, None] * posterior).sum(0) * ((~y.isnan()).sum(0) >= MIN_ROWS)
     return mean.repeat_interleave(torch.tensor(task.objective.widths))
-
-
-def targets_of(store: MoleculeStore) -> Tensor:
-    """Return the targets of a store, float64 `[m, T]`."""
-    if store.y is None:
-        raise ValueError("expected molecules with targets, got a store without")
-    return store.y
 
 
 def _predictions(answers: Answers) -> Predictions:

@@ -230,7 +230,8 @@ def validation_score(run: Run, pruning: Pruning) -> float:
     """Train, and score the predictions of network and kernel for validation rows; lower is better."""
     blended, rows = run.blend(*run.fit(pruning)), run.molecules.split["val"]
     scorer = validation_scorer(run.task, run.molecules.store.subset(rows), run.settings.keep_by)
-    return scorer(blended.outputs[torch.from_numpy(rows)].mean(1))["val_score"]
+    outputs = blended.outputs[torch.from_numpy(rows), :, : run.task.objective.out_channels]  # no similarity
+    return scorer(outputs.mean(1))["val_score"]
 
 
 # --- A study, or several, of one table: `gtx tune` as one function.

@@ -11,12 +11,14 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import optuna
 import pytest
 import yaml
 
 from gtx.base.errors import InputError
 from gtx.cli import main
+from gtx.tasks import Regression
 from gtx.training import TrainingModule, TrainSettings
 from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import run as workflow_run
@@ -104,6 +106,16 @@ def test_a_study_resumes_where_it_was_interrupted(data, unscored, tmp_path, monk
     assert tune(data, settings, tmp_path / "out", **HOW).was_finished and len(epochs) == trainings
     with pytest.raises(InputError, match=r"another settings|settings.lr \(0.001 there, 0.002 now\)"):
         tune(data, replace(settings, lr=2e-3), tmp_path / "out", **HOW)
+
+
+def test_a_trial_is_scored_by_the_outputs_of_the_model_alone(data: DataSettings, tmp_path) -> None:
+    """Without the similarity to training rows, which comes after them for `--uncertainty similarity`."""
+    task, settings = Regression(COLUMNS[1], uncertainty="similarity"), replace(SETTINGS, epochs=1, keep_by="loss")
+    with workflow_run.Run.load(replace(data, task=task), settings, tmp_path) as run:
+        score = tuning.validation_score(run, lambda *_: None)
+        blended, val = run.blend(*run.fit()), run.molecules.split["val"]
+    errors = (blended.predictions.mean[val] - run.molecules.y[val]) / run.task.scaler.sd.numpy()
+    assert score == pytest.approx(np.square(errors).mean(), rel=1e-4)
 
 
 def tune_until_killed(data: DataSettings, out: Path) -> None:
