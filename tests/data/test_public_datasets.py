@@ -33,6 +33,8 @@ def test_a_download_is_kept_recorded_and_compared(toy, site, tmp_path, monkeypat
     monkeypatch.setenv("GTX_DATA", str(tmp_path / "root"))
     with pytest.raises(InputError, match="'toy' is not at"):
         load_public_dataset("toy", download=False)
+    with pytest.raises(InputError, match="no data set 'toys'; did you mean 'toy'"):
+        load_public_dataset("toys")
     loaded = load_public_dataset("toy")
     assert loaded.path == tmp_path / "root" / "toys" / "toy.csv"
     assert [row.text for row in open_table(loaded.path, loaded.smiles_column).rows] == ["CCO", "C"]

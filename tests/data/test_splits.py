@@ -116,13 +116,18 @@ def test_spellings_of_a_molecule_have_one_group_label() -> None:
     assert pairs[0] == pairs[1]
     with pytest.raises(InputError, match="number 1, counted from 0: 'C1CC' cannot be read"):
         compute_group_labels("random", ["C", "C1CC"])
+    with pytest.raises(InputError, match=r"'time' makes no groups of molecules; these do: random, scaffold, cluster$"):
+        compute_group_labels("time", ["C"])
 
 
 def test_time_goes_forward_and_rows_of_one_time_are_in_one_part(splits: dict[str, Split]) -> None:
     when = [VALUES["time"][splits["time"][part]] for part in SPLIT_PARTS]
     assert when[0].max() < when[1].min() and when[1].max() < when[2].min()
+    few = RowsToSplit(list("CNOF"), np.array([1.0, 1, 2, 2]))
     with pytest.raises(InputError, match="at least 3 different times, and the 4 rows hold 2"):
-        divide("time", RowsToSplit(list("CNOF"), np.array([1.0, 1, 2, 2])))
+        divide("time", few)
+    with pytest.raises(InputError, match="3 folds need as many different times, and there are 2"):
+        SplitSettings(split="time", split_by="year").folds(few, 3)
 
 
 @pytest.mark.parametrize(
@@ -162,6 +167,8 @@ def test_a_row_without_a_usable_cell_gets_a_warning_and_is_in_no_part() -> None:
     assert row_log.warnings[5] == ['row 5, column "lab", value "NA": is not filled; the row is in no part of the split']
     with pytest.raises(InputError, match="split time: no cell of column 'year' is a number or a date"):
         by_time.candidates(["x", ""], [1, 2], [row_log] * 2, ["C", "N"])
+    with pytest.raises(InputError, match=r'only 2 of the 3 cells of column .year. can be read; .*: row 4, .*"soon"'):
+        by_time.candidates(["2001", "soon", "2002"], [1, 4, 5], [row_log] * 3, ["C", "N", "O"])
 
 
 @pytest.mark.parametrize(
@@ -173,6 +180,9 @@ def test_a_row_without_a_usable_cell_gets_a_warning_and_is_in_no_part() -> None:
             {"split": "time", "split_by": "year", "test_folds": 3},
             "makes no folds; these do: random, scaffold, cluster, group",
         ),
+        ({"split": "time"}, "split time reads a column: say which with --split-by"),
+        ({"seed": -1}, "split_seed: expected a value 0 or more, got -1"),
+        ({"test_folds": 1}, "test_folds: expected 2 or more, got 1"),
         ({"test_folds": 3, "test_fold": 4}, "test_fold: expected 1 to 3, got 4"),
         ({"test_folds": 3, "val": "val.csv"}, "given twice: by test folds and by files; give one of them"),
         ({"split_column": "part", "test": "test.csv"}, "given twice: by a column and by files; give one of them"),
@@ -327,6 +337,7 @@ def test_a_part_that_no_group_fits_gets_nearly_its_size():
         split = divide_groups(few, seed=seed)
         assert_partition(split, 600)
         assert len(split["test"]) in (59, 75) and count_shared_molecules(few, split) == {}
+    assert [len(rows) for rows in random_split(10, (0.01, 0.495, 0.495)).values()] == [1, 4, 5]
     many = ["common"] * 300 + ["frequent"] * 200 + [f"rare {i}" for i in range(100)]
     split = divide_groups(many, order="largest first")
     assert [len(rows) for rows in split.values()] == [356, 44, 200]
@@ -372,8 +383,9 @@ def test_both_classes_are_spread_evenly_and_molecules_stay_together():
 
 
 def test_what_cannot_be_dealt_is_said():
-    with pytest.raises(InputError, match=r"5 folds need as many groups .* and there are 3"):
-        assign_folds(["a", "b", "c", "a"], 5)
+    for folds, message in (5, "5 folds need as many groups .* and there are 3"), (1, "expected 2 or more, got 1"):
+        with pytest.raises(InputError, match=message):
+            assign_folds(["a", "b", "c", "a"], folds)
     with pytest.raises(InputError, match="classes: expected 4 labels, one for each row, got 3 labels"):
         cross_validation_splits(["a", "b", "c", "d"], 2, classes=[0, 1, 0])
     with pytest.raises(InputError, match="the 0 rows hold 0"):

@@ -248,6 +248,7 @@ def test_what_cannot_be_a_table_is_refused(table_of, content, asked, message):
 
 WORKBOOKS = {
     "xlsx": (b"PK\x03\x04\x14\0\x06\0", "is an Excel workbook: save it as CSV UTF-8"),
+    "ods": (b"PK\x03\x04\x14\0\x06\0", "is a LibreOffice workbook: save it as CSV UTF-8"),
     "zip": (b"PK\x03\x04\x14\0\x06\0", "is a ZIP file: unpack it, and give the table inside"),
     "bz2": (bz2.compress(b"smiles\nC\n"), "is packed by bzip2: unpack it, or pack it with gzip"),
     "xz": (lzma.compress(b"smiles\nC\n"), "is packed by xz: unpack it, or pack it with gzip"),
