@@ -38,7 +38,7 @@ class FeatureColumns:
         bonds: names of the columns with a list of numbers, one for each bond, in RDKit's order of bonds.
 
     Raises:
-        InputError: a name occurs twice.
+        InputError: a name occurs twice, or names are one text.
     """
 
     names: tuple[str, ...] = ()
@@ -48,7 +48,9 @@ class FeatureColumns:
 
     def __post_init__(self) -> None:
         for kind in ("names", "atoms", "bonds"):
-            object.__setattr__(self, kind, tuple(getattr(self, kind)))
+            if isinstance(value := getattr(self, kind), str):
+                raise InputError(f"{kind} of features: expected a list of column names, got the text {value!r}")
+            object.__setattr__(self, kind, tuple(value))
         if twice := [name for name in self.columns if self.columns.count(name) > 1]:
             raise InputError(f"feature column {twice[0]!r} is given twice")
 

@@ -273,7 +273,16 @@ def featurise(
         chunk: number of texts in a chunk, by default `default_chunk_size`.
         smiles: whether canonical SMILES are also computed, which takes half as long as reading the molecules.
         to_first_error: stop after the chunk with the first text that cannot be read; the result ends with this chunk.
+
+    Raises:
+        InputError: `texts` is one text, or has another object among texts; or there are more or fewer coordinates.
     """
+    for i, text in enumerate([None] if isinstance(texts, str) else texts):
+        if not isinstance(text, (str, tuple, list)):
+            got = "one text" if isinstance(texts, str) else f"{printable(repr(text))} at {i}, counted from 0"
+            raise InputError(f"expected a list of SMILES or mol blocks, got {got}")
+    if coordinates is not None and len(coordinates) != len(texts):
+        raise InputError(f"expected coordinates of {len(texts)} molecules, got {len(coordinates)}")
     chunk = chunk or default_chunk_size(featuriser)
     file = None if cache is None else Path(cache) / f"{_key(featuriser, texts, coordinates, smiles)}.safetensors"
     if file is not None and (cached := _open(file)) is not None:

@@ -161,7 +161,7 @@ class MoleculeStore:
 
     def subset(self, index: Tensor | np.ndarray) -> MoleculeStore:
         """Return a store of the molecules `index`, int64 `[B]`, in this order; the store itself if these are all."""
-        index = torch.as_tensor(index, device=self.device)
+        index = self._index(index)
         if len(index) == len(self) and torch.equal(index, torch.arange(len(self), device=self.device)):
             return self
         changes: dict[str, Any] = self._rows(index)
@@ -208,9 +208,9 @@ class MoleculeStore:
 
         Raises:
             IndexError: there is no such molecule.
+            ValueError: the index is no list of whole numbers.
         """
-        index = torch.arange(len(self)) if index is None else index
-        index = torch.as_tensor(index, dtype=torch.long, device=self.device)
+        index = self._index(torch.arange(len(self)) if index is None else index)
         if index.device.type == "cpu" and len(absent := index[(index < 0) | (index >= len(self))]):
             raise IndexError(f"expected molecules from 0 to {len(self) - 1}, got {int(absent[0])}")
         count, atoms, bonds = len(index), self._counts("atom", index), self._counts("bond", index)
@@ -254,6 +254,13 @@ class MoleculeStore:
     def _tensors(self) -> dict[str, Tensor]:
         """Return the tensors of this store by name."""
         return {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
+
+    def _index(self, index: Tensor | np.ndarray | Sequence[int]) -> Tensor:
+        """Convert indices of molecules to int64 on the device of the store; a mask would pass for molecules 0 and 1."""
+        index = torch.as_tensor(index, device=self.device)
+        if index.dim() != 1 or (index.numel() and (index.is_floating_point() or index.dtype == torch.bool)):
+            raise ValueError(f"expected indices of molecules, int64 [B], got {index.dtype} {list(index.shape)}")
+        return index.long()
 
     def _counts(self, level: str, index: Tensor) -> Tensor:
         """Return the number of atoms or bonds of each of the molecules `index`, int64 `[B]`."""

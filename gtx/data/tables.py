@@ -217,10 +217,17 @@ def _read_delimited(lines: Lines, wanted: MoleculeColumn, name: str, default: st
         return [cells for cells, _ in first if len(cells) == len(columns)]
 
     smiles = smiles_index(columns, wanted, first_rows)
+    return _of_records(columns, smiles, chain(first, stream), delimiter)
+
+
+def _of_records(
+    columns: list[str], smiles: int, every: Iterable[tuple[list[str], str | None]], delimiter: str
+) -> Table:
+    """Make a table of the cells and the error of each record; one without cells is a blank line."""
 
     def rows() -> Iterator[Row]:
-        width, every = len(columns), _without_last_blanks(chain(first, stream), ([], None))
-        for number, (cells, error) in enumerate(every, start=1):
+        width = len(columns)
+        for number, (cells, error) in enumerate(_without_last_blanks(every, ([], None)), start=1):
             if len(cells) != width:
                 error = error or _misfit(cells, columns)
                 cells = _fit(cells, width, delimiter)
@@ -303,25 +310,21 @@ def _read_words(columns: list[str], lines: Lines, wanted: MoleculeColumn) -> Tab
     first = list(islice(lines, FIRST_ROWS))
     words = [line.split(None, width - 1) for line in first if line]
     smiles = smiles_index(columns, wanted, lambda: [cells for cells in words if len(cells) == width])
-    entries = (line if line is None else _words(line, width, smiles) for line in chain(first, lines))
-
-    def rows() -> Iterator[Row]:
-        for number, entry in enumerate(_without_last_blanks(entries, []), start=1):
-            cells = _fit(entry or [], width, " ")
-            error = too_long() if entry is None else None
-            if entry and 1 < len(entry) < width:  # nothing shows which of them is blank
-                error = _misfit(entry, columns)
-            yield Row.of_text(number, columns, cells, cells[smiles], error)
-
-    return Table(columns, columns[smiles], rows(), notes=notes_on_names(columns, smiles))
+    every = (([], too_long()) if line is None else (_words(line, width, smiles), None) for line in chain(first, lines))
+    return _of_records(columns, smiles, every, " ")
 
 
 def _words(line: str, width: int, smiles: int) -> list[str]:
-    """Split a line into cells; the extension of a CXSMILES, after white space, belongs to the cell of the SMILES."""
+    """Split a line into cells; the extension of a CXSMILES, after white space, belongs to the cell of the SMILES.
+
+    Beside a SMILES alone, all other cells are blank; of more words, but too few, nothing shows which cell is blank.
+    """
     from gtx.molecules.reading import EXTENSION
 
     line = line.rstrip("\r\n")
     cells = line.split(None, smiles + 1)
+    if smiles == 0 and len(cells) == 1:
+        return cells + [""] * (width - 1)
     if smiles + 1 < min(width, len(cells)) and (match := EXTENSION.match(cells[-1])):
         rest = cells.pop()[match.end() :]
         cells[smiles] += f" {match[0]}"

@@ -10,6 +10,7 @@ from rdkit import rdBase
 from torch_geometric.data import Batch
 
 import gtx.data.featurising as featurising
+from gtx.base.errors import InputError
 from gtx.data import MoleculeStore, featurise
 from gtx.data.featurising import featurise_stream
 from gtx.data.store import stored_texts
@@ -120,6 +121,27 @@ def test_a_batch_has_the_rows_of_its_molecules_one_after_the_other(stores, index
 def test_a_molecule_that_is_not_there_is_named(molecules: MoleculeStore, wrong: int) -> None:
     with pytest.raises(IndexError, match=f"expected molecules from 0 to 8, got {wrong}"):
         molecules.batch([0, wrong, 2])
+
+
+@pytest.mark.parametrize("index", [[True] * 9, [0.0, 1.7], 1])
+def test_an_index_is_a_list_of_whole_numbers(molecules: MoleculeStore, index: object) -> None:
+    for use in molecules.batch, molecules.subset:
+        with pytest.raises(ValueError, match=r"expected indices of molecules, int64 \[B\], got torch"):
+            use(np.array(index))
+    assert len(molecules.subset([])) == len(molecules.batch([]).row) == 0
+
+
+@pytest.mark.parametrize(
+    ("texts", "coordinates", "message"),
+    [
+        ("CCO", None, "expected a list of SMILES or mol blocks, got one text"),
+        (["C", None], None, "got None at 1, counted from 0"),
+        (["C", "C"], [np.zeros(3)], "expected coordinates of 2 molecules, got 1"),
+    ],
+)
+def test_what_is_no_list_of_molecules_is_said(texts: object, coordinates: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        featurise(Featuriser(coordinates=True), texts, coordinates)
 
 
 # --- Texts to a store: in order, in workers, from the cache, with every failure kept.
