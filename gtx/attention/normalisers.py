@@ -281,6 +281,7 @@ class GatedSoftmax(Normaliser):
     def __init__(self, heads: int, edge_dim: int, scale: bool = True) -> None:
         super().__init__()
         self.heads: int = heads
+        self.edge_dim: int = edge_dim
         self.scale = scale
         self.lin_gate: Linear = Linear(edge_dim, heads)
 
@@ -390,6 +391,7 @@ class LearnedSumOverHeads(HeadMerge):
 
     def __init__(self, heads: int) -> None:
         super().__init__()
+        self.heads: int = heads
         self.weight: nn.Parameter = nn.Parameter(torch.empty(heads))
         self.reset_parameters()
 
@@ -413,6 +415,7 @@ class LinearHeadMerge(HeadMerge):
 
     def __init__(self, heads: int, channels: int, out_channels: int) -> None:
         super().__init__()
+        self.heads, self.channels = heads, channels
         self.weight: nn.Parameter = nn.Parameter(torch.empty(channels, heads, out_channels))
         self.reset_parameters()
 

@@ -30,6 +30,7 @@ class Score(nn.Module):
     Args:
         heads: number H of heads for which the score has weights; None for any number.
         channels: number C of channels of query and key per head for which the score has weights; None for any number.
+        edge_dim: number K of channels of the edge features that the score reads; None for any number, or none.
 
     Attributes:
         bilinear: whether score(query, key) = prepare(query) · key; determined from the methods of the class.
@@ -46,10 +47,11 @@ class Score(nn.Module):
     matrix_form: bool = False
     state_channels: int = 1
 
-    def __init__(self, heads: int | None = None, channels: int | None = None) -> None:
+    def __init__(self, heads: int | None = None, channels: int | None = None, edge_dim: int | None = None) -> None:
         super().__init__()
         self.heads = heads
         self.channels = channels
+        self.edge_dim = edge_dim
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -93,7 +95,7 @@ class Score(nn.Module):
         """Draw new initial weights."""
 
     def __repr__(self) -> str:
-        sizes = {"heads": self.heads, "channels": self.channels}
+        sizes = {"heads": self.heads, "channels": self.channels, "edge_dim": self.edge_dim}
         return f"{type(self).__name__}({', '.join(f'{name}={size}' for name, size in sizes.items() if size)})"
 
 
@@ -167,6 +169,13 @@ class _LearnedScore(Score):
             reset(module)
         for parameter in self.parameters(recurse=False):
             glorot(parameter)
+
+
+def _check_clip(clip: float) -> float:
+    """Return the bound of a score, or refuse one that would make all scores the same."""
+    if not clip > 0:
+        raise ValueError(f"expected a bound of the score above 0, got clip={clip}")
+    return clip
 
 
 # --- Additive scores: query and key are added, not multiplied, and one learned vector reads the sum.
@@ -274,7 +283,7 @@ class RMATScore(_LearnedScore):
     """
 
     def __init__(self, heads: int, channels: int, edge_dim: int) -> None:
-        super().__init__(heads, channels)
+        super().__init__(heads, channels, edge_dim)
         self.edge: nn.Parameter = nn.Parameter(torch.empty(heads, channels, edge_dim))  # W
         self.content: nn.Parameter = nn.Parameter(torch.empty(heads, channels))  # u
         self.position: nn.Parameter = nn.Parameter(torch.empty(heads, channels))  # w
@@ -325,8 +334,8 @@ class EdgeModulatedDotScore(_LearnedScore):
         activation: nn.Module | None = None,
         clip: float | None = None,
     ) -> None:
-        super().__init__(heads, channels)
-        self.clip = clip
+        super().__init__(heads, channels, edge_dim)
+        self.clip = None if clip is None else _check_clip(clip)
         self.scale: float = channels**-0.5 if scale is None else scale
         self.lin_edge: Linear = Linear(edge_dim, heads * channels)
         self.activation = activation
@@ -358,10 +367,8 @@ class ClippedDotScore(_LearnedScore):
     """
 
     def __init__(self, heads: int, edge_dim: int, clip: float = 5.0) -> None:
-        super().__init__(heads)
-        if clip <= 0:
-            raise ValueError(f"expected a bound of the score above 0, got clip={clip}")
-        self.clip = clip
+        super().__init__(heads, edge_dim=edge_dim)
+        self.clip = _check_clip(clip)
         self.lin_edge: Linear = Linear(edge_dim, heads)
 
     def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
@@ -397,8 +404,8 @@ class GRITScore(_LearnedScore):
     """
 
     def __init__(self, heads: int, channels: int, edge_dim: int, clip: float = 5.0) -> None:
-        super().__init__(heads, channels)
-        self.clip = clip
+        super().__init__(heads, channels, edge_dim)
+        self.clip = _check_clip(clip)
         self.state_channels = channels
         self.lin_weight: Linear = Linear(edge_dim, heads * channels)
         self.lin_bias: Linear = Linear(edge_dim, heads * channels)

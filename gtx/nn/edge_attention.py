@@ -140,11 +140,11 @@ class EdgeAttention(MessagePassing):
             raise TypeError(f"expected a score, an instance of a class derived from gtx.attention.Score, got {score!r}")
         self.score: ScaledDotScore | Score = ScaledDotScore() if score is None else score
         self.normaliser: Softmax | Normaliser = Softmax() if normaliser is None else normaliser
-        if self.score.channels not in (None, self.key_channels):
-            raise ValueError(f"expected a score for {self.key_channels} channels, got {self.score}")
-        for module in (self.score, self.normaliser, gate):
-            if getattr(module, "heads", None) not in (None, heads):
-                raise ValueError(f"expected modules for {heads} heads, got {module}")
+        for module in (self.score, self.normaliser, gate, merge):
+            channels = out_channels if module is merge else self.key_channels
+            for name, size in (("heads", heads), ("channels", channels), ("edge_dim", edge_dim)):
+                if size is not None and getattr(module, name, None) not in (None, size):
+                    raise ValueError(f"expected modules for {name} {size}, got {module}")
         if edge_dim is None and (edge_key or edge_value is True or isinstance(edge_bias, nn.Module)):
             raise ValueError("edge features are to enter the attention: expected their channels edge_dim, got None")
         if isinstance(edge_bias, nn.Identity) and edge_dim != heads:

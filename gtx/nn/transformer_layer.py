@@ -243,6 +243,8 @@ class EquivariantAttentionLayer(nn.Module):
                 edges = edges.masked_fill(~edge_index.mask[:, None], 0.0)
             edge_index = edge_index.pair_index
         sender, receiver = edge_index
+        if edges.shape != (len(sender), self.radial + 4):
+            raise ValueError(f"expected edge features [{len(sender)}, {self.radial + 4}], got {list(edges.shape)}")
         radial, along, nearness = edges.split([self.radial, 3, 1], -1)
         if x.shape[1] == self.channels:
             vectors = x.new_zeros(len(x), 3, self.channels)

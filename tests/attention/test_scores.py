@@ -1,5 +1,7 @@
 """A score is its equation, and a state behind it explains it; heads become one vector."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch import Tensor
@@ -80,6 +82,13 @@ def test_the_signed_root_is_the_root_of_the_paper_with_a_finite_slope() -> None:
     assert torch.equal(signed_root(-x), -signed_root(x)) and signed_root(x).diff().gt(0).all()
     zero = torch.zeros(1, requires_grad=True)
     assert torch.autograd.grad(signed_root(zero), zero)[0].isfinite().all()
+
+
+@pytest.mark.parametrize("clip", [0.0, -5.0, float("nan")])
+def test_a_clip_that_makes_all_scores_the_same_is_refused(clip: float) -> None:
+    for make in (partial(ClippedDotScore, H, K), partial(GRITScore, H, C, K), partial(EdgeModulatedDotScore, H, C, K)):
+        with pytest.raises(ValueError, match=f"expected a bound of the score above 0, got clip={clip}"):
+            make(clip=clip)
 
 
 def test_a_subclass_whose_equation_nobody_would_call_is_refused() -> None:

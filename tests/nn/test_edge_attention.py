@@ -17,6 +17,8 @@ from gtx.attention import (
     GATv2Score,
     GRITScore,
     HeadGate,
+    LearnedSumOverHeads,
+    LinearHeadMerge,
     RMATScore,
     ScaledDotScore,
 )
@@ -296,8 +298,13 @@ REFUSED = [
     ({"edge_key": True}, "features are to enter the attention: expected their channels edge_dim, got None"),
     ({"edge_bias": torch.nn.Identity(), "edge_dim": 5}, "one channel per head: expected edge_dim 2, got 5"),
     *(({"edge_value": v, "edge_dim": 5}, f"edge_value True, False or 'state', got {v!r}") for v in ("states", 1)),
-    ({"score": GATv2Score(4, 4)}, r"expected modules for 2 heads, got GATv2Score\(heads=4, channels=4\)"),
-    ({"score": GATScore(2, 16)}, r"expected a score for 4 channels, got GATScore\(heads=2, channels=16\)"),
+    ({"score": GATv2Score(4, 4)}, r"expected modules for heads 2, got GATv2Score\(heads=4, channels=4\)"),
+    ({"score": GATScore(2, 16)}, r"expected modules for channels 4, got GATScore\(heads=2, channels=16\)"),
+    ({"score": RMATScore(2, 4, 3), "edge_dim": 5}, r"for edge_dim 5, got RMATScore\(heads=2, channels=4, edge_dim=3\)"),
+    ({"normaliser": GatedSoftmax(2, 3), "edge_dim": 5}, r"for edge_dim 5, got GatedSoftmax\(2, 3\)"),
+    ({"gate": HeadGate(8, 3)}, "for heads 2, got HeadGate"),
+    ({"merge": LearnedSumOverHeads(3)}, "for heads 2, got LearnedSumOverHeads"),
+    ({"merge": LinearHeadMerge(2, 3, 8)}, "for channels 4, got LinearHeadMerge"),
 ]
 
 

@@ -116,3 +116,5 @@ def test_nothing_jumps_where_an_atom_leaves_the_cutoff() -> None:
 def test_heads_that_do_not_divide_the_channels_are_refused() -> None:
     with pytest.raises(ValueError, match="got 4 heads and 6 channels"):
         EquivariantAttentionLayer(6, 4, R)
+    with pytest.raises(ValueError, match=r"expected edge features \[42, 9\], got \[42, 5\]"):
+        make()(nodes(False), GRAPH, torch.zeros(42, R))
