@@ -171,6 +171,7 @@ _EXPECTED = {
     "is_instance_of": "a list",
     "sequence_str": "a list",
     "list_type": "a list",
+    "tuple_type": "a list",
     "bool_type": "true or false",
     "bool_parsing": "true or false",
     "dict_type": "entries with names",
@@ -186,7 +187,7 @@ def _message(error: ErrorDetails, value: Any, entry: str, placed: bool) -> str:
     for part in error["loc"]:
         if isinstance(value, Mapping) and (part in value or error["type"] == "missing"):
             entry, value = f"{entry}.{printable(str(part))}" if entry else printable(str(part)), value.get(part)
-        elif isinstance(value, Sequence) and isinstance(part, int):
+        elif isinstance(value, Sequence) and isinstance(part, int) and part < len(value):
             entry, value = f"{entry}[{part}]" if placed else entry, value[part]
     if error["type"] == "missing":
         return f"{entry}: this entry is missing"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from gtx.base.errors import InputError
@@ -87,7 +87,7 @@ def run(arguments: Namespace) -> int:
 
     check_order(arguments.model, arguments.smiles[0])
     check_figure_name(arguments.out)
-    if files := [text for text in arguments.smiles if Path(text).is_file()]:
+    if files := list(filter(os.path.isfile, arguments.smiles)):
         raise InputError(f"{files[0]} is a file: gtx explain takes SMILES; gtx predict takes tables")
     predictor = load_predictor(arguments.model, "cpu")
     names, count = predictor.header.featuriser.components, len(arguments.smiles)

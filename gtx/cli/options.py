@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from gtx.base.errors import InputError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 RowsFile = Annotated[
     str,
-    valid("a file (--split-sizes sets shares)", lambda text: Path(text).exists() or not re.fullmatch(r"[\d.]+", text)),
+    valid("a file (--split-sizes sets shares)", lambda text: os.path.exists(text) or not re.fullmatch(r"[\d.]+", text)),
 ]
 
 
@@ -283,13 +283,13 @@ def task_from(values: Mapping[str, Any], targets: Sequence[str]) -> Task | Infer
 
 def resolve(name: str) -> PublicDataset | None:
     """Load the public data set of that name; return None for anything that `gtx.data.open_table` reads."""
-    if Path(name).is_file():
+    if os.path.isfile(name):
         return None
     from gtx.data.public_datasets import PUBLIC_DATASETS, load_public_dataset
     from gtx.data.tables import check_source
 
     if name in PUBLIC_DATASETS:  # a folder of that name is where its run is
         return load_public_dataset(name)
-    if not Path(name).exists():
+    if not os.path.exists(name):
         check_source(name, PUBLIC_DATASETS)
     return None

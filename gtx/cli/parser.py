@@ -93,16 +93,18 @@ class Option:
             InputError: it is of another type or outside the limits; the message begins with `entry`.
         """
         if self.shape is dict:
-            text = " ".join(value) if isinstance(value, list) else value
             try:
                 pairs = dict(word.split("=", 1) for word in value) if isinstance(value, list) else value
                 if "" in pairs:
                     raise ValueError
                 value = convert_texts(pairs, str if get_args(first_type(self.kind))[1] is str else plain_value)
-            except (yaml.YAMLError, ValueError):
+            except (yaml.YAMLError, ValueError, AttributeError):
+                text = " ".join(map(str, value)) if isinstance(value, list) else value
                 raise InputError(f"{entry}: expected name=value, such as layers=4, got {text!r}") from None
         elif self.shape is list and isinstance(value, str):
             value = [value]
+        elif self.shape is tuple and isinstance(value, list) and len(value) != (most := len(get_args(self.kind))):
+            raise InputError(f"{entry}: expected {most} values, got {len(value)}")
         return check(value, self.kind, entry, convert=True)
 
 
@@ -171,7 +173,8 @@ class WordParser(ArgumentParser):
     """Parser of argparse that raises an `InputError` where argparse prints all options and exits."""
 
     def error(self, message: str) -> NoReturn:
-        raise InputError(message.removeprefix("argument "))
+        message = message.removeprefix("argument ")
+        raise InputError(message.replace("ignored explicit argument", "expected no value, got"))
 
 
 @dataclass(frozen=True)

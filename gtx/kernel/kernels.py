@@ -110,6 +110,8 @@ class TanimotoKernel(nn.Module):
     def __init__(self, labels: Sequence[Mapping[str, Any]], rows: int = 0, kinds: int = 0, entries: int = 0) -> None:
         super().__init__()
         self.labels: list[dict[str, Any]] = [dict(one) for one in labels]
+        if not labels:
+            raise ValueError("labels: expected one scheme or more")
         self.register_buffer("kind_label", torch.zeros(kinds, dtype=torch.long))
         self.register_buffer("ptr", torch.zeros(rows + 1, dtype=torch.long))
         self.register_buffer("kind", torch.zeros(entries, dtype=torch.int32))

@@ -1,5 +1,7 @@
 """`gtx explain` as a stranger meets it."""
 
+from pathlib import Path
+
 import pytest
 
 from gtx.cli import main
@@ -23,6 +25,8 @@ def test_a_figure_and_the_numbers(tmp_path, capsys) -> None:
     ("words", "message"),
     [
         (["C1CC"], "'C1CC' cannot be read"),
+        (["C" * 300 + "("], "(' cannot be read"),  # longer than the name of a file may be
+        (["test_explain.py"], "test_explain.py is a file: gtx explain takes SMILES; gtx predict takes tables"),
         (["CCO", "O"], "gtx explain takes one SMILES, got 2: CCO, O"),
         (["CCO", "--target", "gop"], "target 'gop': the model has solvation_water"),
         (
@@ -34,7 +38,8 @@ def test_a_figure_and_the_numbers(tmp_path, capsys) -> None:
         (["CCO", "--out", "figure.pdf"], "figure.pdf: expected a file name that ends in .svg or .html"),
     ],
 )
-def test_unusable_input_is_one_line_and_exit_2(words: list[str], message: str, capsys) -> None:
+def test_unusable_input_is_one_line_and_exit_2(words: list[str], message: str, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(Path(__file__).parent)
     assert main(["explain", MODEL, *words]) == 2
     error = capsys.readouterr().err
     assert error.startswith("gtx: ") and message in error and error.count("\n") == 1

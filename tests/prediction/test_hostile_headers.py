@@ -146,6 +146,12 @@ def test_an_entry_that_gtx_does_not_write_is_refused_or_ignored(entry: str, tmp_
     assert refused_or_works(bad) == ("sha256" in entry)
 
 
+def test_a_kernel_compares_something(tmp_path) -> None:
+    file = File((GOLDEN / "mix.gtx").read_bytes())
+    bad = changed(file.header, ("partner", "arguments", "labels", 0), [])
+    assert refused_or_works(file.write(tmp_path / "bad.gtx", bad))
+
+
 def test_molecules_to_compare_with_have_no_more_characters_than_gtx_writes(tmp_path) -> None:
     file = File((GOLDEN / "neighbours.gtx").read_bytes())
     (name,) = file.header["task"]["targets"]
