@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Sequence
 from itertools import pairwise, starmap
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -123,27 +122,17 @@ _ATOM_SETS["A"] = _ATOM_SETS["heavy"] & ~_ATOM_SETS["a"]
 _BOND_SETS = {"-": 1 << 1 | 1 << 6, "-!@": 1 << 6, "=": 1 << 2, "#": 1 << 3, ":": 1 << 4, "": 1 << 1 | 1 << 6 | 1 << 4}
 
 
-class Neighbours(NamedTuple):
-    """Neighbours of N atoms.
+def find_neighbours(graphs: Graphs) -> tuple[np.ndarray, ...]:
+    """Return the neighbours of all N atoms.
 
-    Attributes:
-        ptr, atoms: as `near_ptr` and `near_atoms` of `Graphs`.
-        bonds: uint8 `[2M]`, the code of the type of the bond to it, 6 for a single one in no ring.
-        kind: int64 `[N]`, a bit.
+    Returns:
+        `near_ptr` and `near_atoms` of `Graphs`; the code of the type of the bond to each, uint8 `[2M]`, `CHAIN` for a
+        single one in no ring; and the kind of each atom, a bit, int64 `[N]`.
     """
-
-    ptr: np.ndarray
-    atoms: np.ndarray
-    bonds: np.ndarray
-    kind: np.ndarray
-
-
-def find_neighbours(graphs: Graphs) -> Neighbours:
-    """Return the neighbours of all atoms."""
     near = graphs.bonds[graphs.near_bonds]
     chain = (near[:, TYPE] == SINGLE) & (near[:, IN_RING] == NO)
     kind = 1 << _BITS[graphs.atoms[:, ELEMENT]] + 11 * (graphs.atoms[:, AROMATIC] == YES)
-    return Neighbours(graphs.near_ptr, graphs.near_atoms, np.where(chain, np.uint8(CHAIN), near[:, TYPE]), kind)
+    return graphs.near_ptr, graphs.near_atoms, np.where(chain, np.uint8(CHAIN), near[:, TYPE]), kind
 
 
 def masks(*smarts: str) -> np.ndarray:
@@ -169,7 +158,7 @@ def _atom_bits(names: str) -> int:
 
 @compiled_loop
 def count(ptr, atoms, bonds, kind, wanted):
-    """Count the neighbours of every atom that match each of K `masks`: uint8 `[N, K]`; `Neighbours` and the masks."""
+    """Count the neighbours of every atom that match each of K `masks`: uint8 `[N, K]`, from `find_neighbours`."""
     counts = np.zeros((len(kind), len(wanted)), np.uint8)
     for i in range(len(kind)):
         own = counts[i]
@@ -203,8 +192,8 @@ _COUNTED = masks(
 
 @compiled_loop
 def crippen(atoms, ptr, others, bonds, counts):
-    """Return the contributions of each atom to logP and molar refractivity, float64 `[N]` each, from `Graphs`,
-    `Neighbours` and the `count` of `_COUNTED`.
+    """Return the contributions of each atom to logP and molar refractivity, float64 `[N]` each, from the atoms of
+    `Graphs`, `find_neighbours` and the `count` of `_COUNTED`.
 
     Of the rows that fit an atom the first counts; where none fits, both are 0. Rows for hydrogen atoms are left out, as
     is a charge beyond ±4: the caller keeps molecules with these away.
@@ -484,8 +473,8 @@ _MQN_COUNTS = masks("#*", "=N,O,S", "F", "Cl", "Br")
 TRIPLY_BONDED, DOUBLY_BONDED, FLUORINES, CHLORINES, BROMINES = range(len(_MQN_COUNTS))
 
 
-def rotatable(graphs: Graphs, near: Neighbours) -> np.ndarray:
-    """Mark the rotatable bonds, by RDKit's strict definition: bool `[M]`.
+def rotatable(graphs: Graphs, near: Sequence[np.ndarray]) -> np.ndarray:
+    """Mark the rotatable bonds, by RDKit's strict definition, given `find_neighbours`: bool `[M]`.
 
     These are single, in no ring, between inner atoms; not those of CF3 and the like, of amides, esters and thioesters,
     nor next to a triple bond.

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from html import escape
 from itertools import accumulate
 from types import ModuleType
-from typing import NamedTuple
 
 import numpy as np
 from rdkit import Chem, rdBase
@@ -50,13 +49,13 @@ def draw_molecule(
         ValueError: the number of values differs from the number of atoms.
     """
     if atom_values is None:
-        return _draw(_as_row(molecule), title, size, numbers=numbers).svg(ringed)
+        return _draw(_as_row(molecule), title, size, ringed, numbers)
     values = np.nan_to_num(np.asarray(atom_values, dtype=float).ravel())
     span = float(abs(values).max(initial=0)) or 1.0
     colours = [_diverging(value / span) for value in values]
-    drawing = _draw(_with_atoms(molecule, len(values)), title, size, colours, numbers)
     ticks = (-span, 0.0, span) if values.min(initial=0) < 0 else (0.0, span / 2, span)
-    return drawing.svg(ringed, _colour_scale(size, _diverging, ticks))
+    scale = _colour_scale(size, _diverging, ticks)
+    return _draw(_with_atoms(molecule, len(values)), title, size, ringed, numbers, colours, scale)
 
 
 def draw_attention(
@@ -102,8 +101,8 @@ def draw_attention(
     def shade(level: float) -> Colour:
         return _diverging(level if signed else -level)  # white to blue
 
-    drawing = _draw(_with_atoms(molecule, len(row)), title, size, [shade(weight / top) for weight in row], numbers)
-    return drawing.svg([receiver], _colour_scale(size, shade, ticks))
+    colours, scale = [shade(weight / top) for weight in row], _colour_scale(size, shade, ticks)
+    return _draw(_with_atoms(molecule, len(row)), title, size, [receiver], numbers, colours, scale)
 
 
 def drawing_library() -> ModuleType:
@@ -118,51 +117,17 @@ def drawing_library() -> ModuleType:
     return rdMolDraw2D
 
 
-class _Part(NamedTuple):
-    """Drawn molecule: the elements of its SVG, the positions of its atoms and the radius of their discs, in pixels, the
-    numbers of the atoms in the row, and its place in the picture.
-    """
-
-    body: str
-    positions: list[tuple[float, float]]
-    radius: float
-    atoms: Sequence[int]
-    box: Box
-
-    def svg(self, ringed: Sequence[int]) -> str:
-        """Write the elements, with a ring around some atoms."""
-        rings = "".join(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{self.radius:.1f}" fill="none" stroke="#111" '
-            f'stroke-width="{min(2.5, 0.4 * self.radius):.1f}"/>'
-            for x, y in (self.positions[self.atoms.index(atom)] for atom in ringed if atom in self.atoms)
-        )
-        return f'<g transform="translate({self.box.x} {self.box.y})">{self.body}{rings}</g>'
-
-
-class _Drawing(NamedTuple):
-    """Drawn molecules of a row, the arrow and the texts between them, and the size."""
-
-    parts: Sequence[_Part]
-    between: str
-    size: tuple[int, int]
-
-    def svg(self, ringed: Sequence[int], scale: str = "") -> str:
-        """Write the picture, with a ring around some atoms."""
-        body = "".join([*(part.svg(ringed) for part in self.parts), self.between, scale])
-        width, height = self.size[0], self.size[1] + (SCALE if scale else 0)
-        size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
-        return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{body}</svg>'
-
-
 def _draw(
     molecules: Sequence[Chem.Mol],
     title: str | None,
     size: tuple[int, int],
+    ringed: Sequence[int],
+    numbers: bool,
     colours: Sequence[Colour] | None = None,
-    numbers: bool = False,
-) -> _Drawing:
-    """Draw the molecules of a row, which `read_graph` has read, with colours of their atoms, and their numbers in the
-    row, from 0.
+    scale: str = "",
+) -> str:
+    """Draw the molecules of a row, which `read_graph` has read, and the scale of the colours of their atoms under them;
+    the atoms of a row are numbered from 0.
     """
     sides = [drawn_sides(mol, hydrogens=colours is not None) for mol in molecules]
     starts = accumulate((mol.GetNumAtoms() for mol in molecules), initial=0)
@@ -174,10 +139,12 @@ def _draw(
     boxes, between = sides[0].lay_out(len(molecules) - 1, title or "", size)
     legend = title if len(drawn) == 1 else None
     parts = [
-        _draw_part(mol, atoms, legend, box, colours and [colours[atom] for atom in atoms], numbers)
+        _draw_part(mol, atoms, legend, box, ringed, numbers, colours and [colours[atom] for atom in atoms])
         for (mol, atoms), box in zip(drawn, boxes, strict=True)
     ]
-    return _Drawing(parts, between, size)
+    width, height = size[0], size[1] + (SCALE if scale else 0)
+    frame = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {frame}>{"".join(parts)}{between}{scale}</svg>'
 
 
 def _draw_part(
@@ -185,9 +152,11 @@ def _draw_part(
     atoms: Sequence[int],
     title: str | None,
     box: Box,
-    colours: Sequence[Colour] | None,
+    ringed: Sequence[int],
     numbers: bool,
-) -> _Part:
+    colours: Sequence[Colour] | None,
+) -> str:
+    """Draw a molecule whose atoms have these numbers in the row, in its box, with a ring around some of them."""
     library = drawing_library()
     drawer = library.MolDraw2DSVG(box.width, box.height)
     options = drawer.drawOptions()
@@ -217,8 +186,13 @@ def _draw_part(
     text = drawer.GetDrawingText()
     body = text[text.index(">", text.index("<svg")) + 1 : text.rindex("</svg>")]
     ends = [(positions[bond.GetBeginAtomIdx()], positions[bond.GetEndAtomIdx()]) for bond in mol.GetBonds()]
-    lengths = [np.hypot(*np.subtract(begin, end)) for begin, end in ends]
-    return _Part(body, positions, 0.36 * float(np.median(lengths or [_BOND])), atoms, box)
+    radius = 0.36 * float(np.median([np.hypot(*np.subtract(begin, end)) for begin, end in ends] or [_BOND]))
+    rings = "".join(
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="none" stroke="#111" '
+        f'stroke-width="{min(2.5, 0.4 * radius):.1f}"/>'
+        for x, y in (positions[atoms.index(atom)] for atom in ringed if atom in atoms)
+    )
+    return f'<g transform="translate({box.x} {box.y})">{body}{rings}</g>'
 
 
 def _as_row(molecule: Drawable) -> list[Chem.Mol]:
