@@ -146,7 +146,7 @@ class CrossEntropy(NumericObjective):
         if self.task.evidential:
             needs_gradients("evidential", model)
 
-    @property
+    @cached_property
     def point(self) -> Self:
         return type(self)(replace(self.task, uncertainty="none"))
 
@@ -440,6 +440,8 @@ class ClassTask(NumericTask, ClassOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         check(self.coverage, BETWEEN_0_AND_1, "coverage")
+        if self.classes is not None:
+            check({"classes": self.classes}, self.header_entries(len(self.targets)))
         if self.coverage != LEVEL and not self.sets:
             raise InputError(f"coverage: {self.coverage} needs sets: add sets")
         if self.set_kind != "smallest" and not self.sets:

@@ -584,7 +584,7 @@ class Columns:
                 if bound := parse_bound(cell):
                     side, number = bound
                     bounds[i, 0 if side > 0 else 1, t] = number
-        return bounds.reshape(len(columns[0]), -1)
+        return bounds.reshape(len(columns[0]), 2 * len(columns))
 
     def attach_lists(
         self, store: MoleculeStore, lists: Sequence[dict[str, np.ndarray]]

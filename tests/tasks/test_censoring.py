@@ -105,7 +105,7 @@ def test_cells_become_values_and_bounds_or_errors_that_name_the_option() -> None
     y, bounds, *_ = TASK.columns.parse(rows, ["smiles", "y"], row_log)
     np.testing.assert_array_equal(y[:, 0], [1.5, *[np.nan] * 4])
     np.testing.assert_array_equal(bounds, [[np.nan] * 2, [5, np.nan], [np.nan] * 2, [np.nan, 0.1], [np.nan] * 2])
-    assert list(row_log.errors) == [5]
+    assert list(row_log.errors) == [5] and TASK.columns.parse([], ["smiles", "y"], row_log).bounds.shape == (0, 2)
     plain, row_log = Regression("y"), RowLog()
     assert plain.columns.parse(rows, ["smiles", "y"], row_log).bounds is None
     assert sorted(row_log.errors) == [2, 4, 5]

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from gtx.base.errors import InputError
-from gtx.tasks import BinaryClassification, Regression
+from gtx.tasks import BinaryClassification, MulticlassClassification, Regression
 from gtx.tasks.regression import TargetScaler
 from gtx.tasks.uncertainty import UNCERTAINTY_METHODS, evaluate_spread, std_factors
 from tests.molecules_for_tests import store
@@ -114,6 +114,8 @@ def test_what_a_method_needs_is_said_before_training() -> None:
         (Regression, {"level": "part"}, "level: expected one of molecule, atom, bond for regression, got 'part'"),
         (BinaryClassification, {"coverage": 0.8}, "coverage: 0.8 needs sets"),
         (BinaryClassification, {"set_kind": "adaptive"}, "set_kind: adaptive needs sets"),
+        (BinaryClassification, {"classes": (("a", "b", "c"),)}, r"classes\[0\]: expected at most 2 values, got 3"),
+        (MulticlassClassification, {"classes": (("a", "b"),) * 2}, "classes: expected at most 1 values, got 2"),
     ],
 )
 def test_options_that_contradict_are_refused(kind: type, options: dict, words: str) -> None:
