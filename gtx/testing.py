@@ -369,6 +369,7 @@ def check_encoding(
                 expected = f"codes from 0 to less than {feature.sizes}"
                 block.require(bool(inside), expected, [*map(tuple, values.unique(dim=0)[-1:].tolist())])
             else:
+                block.require(values.is_floating_point(), f"{what} as real numbers", values.dtype)
                 block.finite(what, values)
 
     lesson = "`node` and `pair` declare what `forward` returns, for every atom and every ordered pair of atoms."

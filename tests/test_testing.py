@@ -137,6 +137,7 @@ def test_broken_encodings() -> None:
         (OfPairs, "expected an instance, such as .*, got <class"),
         (pairs_of(lambda x, sender, receiver: x[sender], pair=ContinuousFeatureSpec(2)), declared),
         (pairs_of(lambda x, sender, receiver: x[sender].long(), pair=CategoricalFeatureSpec((4,))), beyond),
+        (pairs_of(lambda x, sender, receiver: x[sender].long()), "pair features as real numbers, got torch.int64"),
         (reads_numbers, "renumbering the atoms renumbers the features: .*order_matters=True"),
         (
             pairs_of(lambda x, sender, receiver: x[sender] / (1 + x.sum())),

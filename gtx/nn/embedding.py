@@ -59,11 +59,24 @@ class CategoricalEmbedding(nn.Module):
         return f"CategoricalEmbedding({list(self.sizes)}, {self.table.shape[1]})"
 
 
+class ValueEmbedding(nn.Linear):
+    """Linear map of real values, `[*, K]` to `[*, channels]`, such as those of an encoding.
+
+    Raises:
+        ValueError: integers, or other than K values.
+    """
+
+    def forward(self, values: Tensor) -> Tensor:
+        if not values.is_floating_point() or values.shape[-1] != self.in_features:
+            raise ValueError(f"expected real values [*, {self.in_features}], got {values.dtype} {list(values.shape)}")
+        return super().forward(values)
+
+
 def make_embedding(feature: Feature, channels: int) -> nn.Module:
     """Make the module that embeds a feature: an embedding table for categories, a linear map for real values."""
     if isinstance(feature, CategoricalFeatureSpec):
         return CategoricalEmbedding(feature.sizes, channels)
-    return nn.Linear(feature.channels, channels)
+    return ValueEmbedding(feature.channels, channels)
 
 
 def as_real(feature: Tensor, dtype: torch.dtype) -> Tensor:
