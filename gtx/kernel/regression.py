@@ -143,8 +143,7 @@ class KernelRidge(TanimotoKernel):
             if not 0 <= float(kernel.share) <= 1:
                 raise InputError(f"the kernel's share of {name}: expected 0 to 1, got {kernel.share:g}")
             if not float(kernel.length) > 0:
-                words = "the kernel's length" if name == "descriptors" else f"the kernel's length of {name}"
-                raise InputError(f"{words}: expected a positive number, got {kernel.length:g}")
+                raise InputError(f"the kernel's length of {name}: expected a positive number, got {kernel.length:g}")
 
     # learning
 

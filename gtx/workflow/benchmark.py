@@ -292,7 +292,7 @@ def _folds(
     for repeat, splits in enumerate(folds_of(dataset, data, count, repeats)):
         for k, split in enumerate(splits):
             molecules = dataset.with_split(split, f"fold {k + 1} of {count}, repeat {repeat + 1}")
-            seeded = replace(settings, seed=settings.seed + repeat * count + k)
+            seeded = replace(settings, seed=(settings.seed + repeat * count + k) % 2**32)
             folder, own = out / "splits" / f"{repeat}-{k}", marks | {"repeat": repeat, "fold": k}
             folds.append(Fold(molecules, data, seeded, folder, own))
     return folds

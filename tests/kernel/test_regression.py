@@ -192,8 +192,10 @@ def test_a_third_kernel_predicts_alike_alone_and_is_read_from_its_tensors(many: 
     again.embed = embed
     for other in (deepcopy(model), pickle.loads(pickle.dumps(model)), again):
         assert torch.equal(other(batch), model(batch))
-    with pytest.raises(InputError, match="share of embeddings: expected 0 to 1, got 2"):
-        again.load_state_dict(model.state_dict() | {"embeddings.share": torch.tensor(2.0)})
+    wrong = {"share": (2, "expected 0 to 1, got 2"), "length": (0, "expected a positive number, got 0")}
+    for name, (value, message) in wrong.items():
+        with pytest.raises(InputError, match=f"{name} of embeddings: {message}"):
+            again.load_state_dict(model.state_dict() | {f"embeddings.{name}": torch.tensor(float(value))})
 
 
 def test_embeddings_have_a_share_where_the_target_follows_them_and_none_where_it_does_not(many: MoleculeStore) -> None:

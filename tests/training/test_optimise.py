@@ -185,6 +185,8 @@ def test_a_score_that_is_better_when_higher_counts_as_its_negative() -> None:
     assert math.isnan(
         validation_scorer(task, val, "mae")(torch.full((len(y), 1), torch.inf))["val_score"]
     )  # it diverged
+    with pytest.raises(InputError, match="keep_by: the validation rows do not define r2; too few of their values"):
+        validation_scorer(task, val.with_targets(np.ones_like(y)), "r2")(near)
 
 
 def test_what_no_task_has_is_refused_before_training_and_its_metrics_are_named(tmp_path) -> None:
