@@ -95,6 +95,8 @@ def test_a_broken_normaliser_and_a_layer_that_is_left_as_it_is() -> None:
     layer = EdgeAttention(12, 4, 3, normaliser=OverTheBatch())
     with pytest.raises(GuaranteeError, match="edge list and complete graph agree"):
         check_attention(layer)
+    with pytest.raises(TypeError, match=r"expected a layer with one width of input, got \(4, 5\)"):
+        check_attention(EdgeAttention((4, 5), 4, 3))
 
 
 # --- encodings

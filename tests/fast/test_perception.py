@@ -170,15 +170,6 @@ def test_coordinates_and_mol_blocks(monkeypatch) -> None:
     assert differences(*both(monkeypatch, Featuriser(), [*blocks, "\n" * 5])) == {}
 
 
-def test_with_and_without_canonical_smiles_the_codes_are_the_same() -> None:
-    with_smiles, without = (
-        featurise_texts(Featuriser(), [*SOME, *SYMMETRIC], smiles=smiles) for smiles in (True, False)
-    )
-    for name in ("atoms", "bonds", "bond_codes", "descriptors"):
-        assert np.array_equal(getattr(with_smiles, name), getattr(without, name), equal_nan=name == "descriptors"), name
-    assert with_smiles.warnings == without.warnings and set(without.smiles) == {None}
-
-
 def test_with_hydrogen_atoms_the_labels_are_the_same() -> None:
     """Not RDKit's older ones, which it gives when it reads a SMILES: here R becomes S."""
     text, column = "Cc1cc2ncn(C[C@@H](O)C[NH+](C)Cc3ccc(F)cc3)c2cc1C", list(ATOM_FEATURE_VALUES).index("chirality")

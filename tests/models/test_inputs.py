@@ -117,6 +117,7 @@ def test_molecules_without_them_are_refused(molecules: MoleculeStore) -> None:
 
 
 READ = Featuriser()
+PRETRAINED = {"sha256": "a", "width": 3}
 SMALL = {"channels": 8, "layers": 1, "heads": 2}
 
 
@@ -153,12 +154,20 @@ def test_an_argument_that_is_not_there_is_named(make: Callable, name: str, near:
         ("kernel", {"labels": [[{"radius": 1, "bond": [0]}]]}, r"expected radius, atoms and bonds, got \['bond'\]$"),
         ("egt", {"clip": -1.0}, "expected a bound of the score above 0, got clip=-1.0$"),
         ("torchmd_net", {"attention_dropout": 0.5}, "torchmd_net has no dropout of attention weights, got 0.5"),
+        ("kernel", {"foundation": PRETRAINED | {"sides": [[3], [3]]}}, "foundation: expected sides None, got"),
         ("gatt", {}, "its model 'gatt' is unknown; gtx has standard"),
     ],
 )
 def test_an_argument_at_fault_is_named(name: str, arguments: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build_model({"name": name, "arguments": {"out_channels": 1, **CODE_SIZES, **arguments}})
+
+
+def test_a_pretrained_network_that_is_not_there_and_an_encoding_that_gtx_lacks() -> None:
+    with pytest.raises(ValueError, match="the model reads embeddings, and has no network that makes them"):
+        standard(1, **CODE_SIZES, **SMALL, foundation=PRETRAINED)(whole_batch())
+    with pytest.raises(ValueError, match=r"expected encodings out of bonds, path, .*, got \['paths'\]"):
+        standard(1, **CODE_SIZES, encodings=["paths"])
 
 
 def put(name: str, column: int, code: int) -> Callable[[Batch], None]:

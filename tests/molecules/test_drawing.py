@@ -98,6 +98,7 @@ WRONG = {
     "joined once": Sketch([C, C], [SketchBond(0, 1), SketchBond(1, 0)]),
     "of kind 'bent': expected single": Sketch([C, C], [SketchBond(0, 1, "bent")]),
     "has 201 atoms": Sketch([C] * 201, []),
+    "has 325 bonds; a drawing may have 300": Sketch([C] * 26, [SketchBond(i, j) for i in range(26) for j in range(i)]),
     "rings in a ring system": Sketch([C] * 24, [SketchBond(i, j) for i in range(24) for j in range(i)]),
 }
 

@@ -17,6 +17,7 @@ from gtx.molecules.graphs import (
     BOND_INDEX,
     atom_code,
     bond_code,
+    name_code,
     quietly,
 )
 from gtx.molecules.perception import featurise_texts
@@ -79,6 +80,7 @@ def test_codes_are_those_of_both_sides() -> None:
     assert types[ends.index((1, 3))].tolist() == [single, gone]
     assert types[ends.index((1, 6))].tolist() == [gone, single]
     assert types[ends.index((6, 1))].tolist() == [gone, single]
+    assert name_code("bond", 0, gone) == "bond type of an atom or bond that one side lacks, or that stays the same"
 
 
 def test_mapped_hydrogens_are_atoms_and_others_are_counted() -> None:

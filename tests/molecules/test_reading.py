@@ -345,6 +345,8 @@ def test_coordinates_in_space_of_an_extension_are_coordinates() -> None:
     np.testing.assert_allclose(found.positions, [[2, 0, 0.5], [1, 0, 0], [0, 0, 1]])
     with pytest.raises(MoleculeError, match="has no coordinates in space"):
         Featuriser(coordinates=True)("CCO |(0,0,;1,0,;2,0,)|")
+    with pytest.raises(MoleculeError, match="has coordinates that are not finite numbers"):
+        Featuriser(coordinates=True)("C |(1e39,0,1)|")
 
 
 def test_mol_blocks_say_the_same() -> None:
