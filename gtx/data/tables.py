@@ -71,7 +71,8 @@ def open_table(
     size.
 
     The ending of the file name determines the kind of the file: `.parquet`, `.smi` or `.smiles` (a SMILES, white space,
-    a name; or more columns with names in a header, separated by white space), `.sdf` (properties are columns), `.csv`
+    a name; or more columns with names in a header, separated by white space, or by tabs, beside which a cell may be
+    blank), `.sdf` (properties are columns), `.csv`
     and `.tsv` (comma, semicolon or tab; white space if the header has none of these). Without a file name, as for
     standard input, the first lines determine the kind. Text is UTF-8, with or without a byte-order mark, and may be
     gzipped; other bytes are read as Windows-1252, with a warning. A list column `coordinates` of a Parquet file holds

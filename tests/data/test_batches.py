@@ -1,5 +1,6 @@
 """Batches of molecules within a budget, of constant shape, and of PyG."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -29,13 +30,12 @@ def test_each_molecule_once_within_the_budget(shuffle: bool) -> None:
     assert all(int(SIZES[b].square().sum()) <= 20_000 for b in batches)
 
 
-def test_one_molecule_beyond_the_budget_is_a_batch_of_its_own() -> None:
+def test_one_molecule_beyond_the_budget_is_a_batch_of_its_own_and_none_has_more_molecules_than_asked() -> None:
     batches = list(PairBudgetSampler(torch.tensor([5, 100, 5]), budget=50, shuffle=False))
     assert [b.tolist() for b in batches] == [[1], [0, 2]]
-
-
-def test_no_more_molecules_than_asked() -> None:
     assert max(map(len, PairBudgetSampler(SIZES, 10**9, max_molecules=7))) == 7
+    with pytest.raises(ValueError, match="expected a positive budget and max_molecules, got 0 and 7"):
+        PairBudgetSampler(SIZES, 0, max_molecules=7)
 
 
 def test_seed_and_epoch_decide() -> None:
@@ -46,13 +46,6 @@ def test_seed_and_epoch_decide() -> None:
 
     assert draw(1, 3) == draw(1, 3)
     assert draw(1, 3) != draw(1, 4) and draw(1, 3) != draw(2, 3)
-
-
-@pytest.mark.parametrize("replicas", [2, 3])
-def test_ranks_get_equally_many_and_all_molecules(replicas: int) -> None:
-    ranks = [list(PairBudgetSampler(SIZES, 20_000, rank=r, replicas=replicas)) for r in range(replicas)]
-    assert len(set(map(len, ranks))) == 1
-    assert set(torch.cat([b for rank in ranks for b in rank]).tolist()) == set(range(500))
 
 
 # --- Batches of constant shape: every molecule once an epoch, never too many, nearly full, and cut as plain ones are.
@@ -102,9 +95,15 @@ def fullness(sampler: ConstantShapeSampler) -> float:
     return float(sampler.sizes.square().sum() / sum(sampler.work(batch) for batch in sampler.batches()))
 
 
-def test_ranks_share_the_batches(molecules: MoleculeStore) -> None:
-    ranks = [list(ConstantShapeStore(molecules).sampler(50, rank=r, replicas=2)) for r in range(2)]
-    assert len(ranks[0]) == len(ranks[1])
+@pytest.mark.parametrize("replicas", [2, 3])
+@pytest.mark.parametrize("shape", ["constant", "any"])
+def test_ranks_get_equally_many_batches_and_all_molecules(molecules: MoleculeStore, replicas: int, shape: str) -> None:
+    within_budget = partial(PairBudgetSampler, molecules.sizes, 5_000)
+    sampler = (
+        ConstantShapeStore(molecules).sampler if shape == "constant" else lambda _, **ranks: within_budget(**ranks)
+    )
+    ranks = [list(sampler(50, rank=r, replicas=replicas)) for r in range(replicas)]
+    assert len(set(map(len, ranks))) == 1
     together = torch.cat([torch.cat(rank) for rank in ranks])
     assert set(together[together >= 0].tolist()) == set(range(len(molecules)))
 
