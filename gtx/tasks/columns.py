@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -375,6 +375,14 @@ BAD_TARGET = "with a bad target"
 NO_NUMBER = f"is not a finite number, nor blank: {BLANK_WORDS}"
 
 
+def or_none(parse: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a function parses, or None in place of its `InputError`."""
+    try:
+        return parse(*arguments)
+    except InputError:
+        return None
+
+
 class TargetCells(NamedTuple):
     """What the cells of T targets hold in n rows.
 
@@ -495,7 +503,7 @@ class Columns:
             with named(files[0].source):
                 cells = self.cells(t, files[0].rows, files[0].columns)
             if self.level.lists:
-                if all(self.items_or_none(t, cell) is None for cell in cells):
+                if all(or_none(self.items, t, cell) is None for cell in cells):
                     raise InputError(
                         f"target column {name!r} holds no list of {self.nouns[1]} in any of the {len(cells)} rows; "
                         f"one {self.nouns[0]} for each {self.level.name} was expected"
@@ -508,13 +516,6 @@ class Columns:
                     raise InputError(f"target column {name!r} holds bounds alone; exact values were expected too")
                 raise InputError(no_numbers(cells, name))
         return {}
-
-    def items_or_none(self, target: int, cell: str) -> np.ndarray | None:
-        """Parse the list of a cell; None if it is blank or no list."""
-        try:
-            return self.items(target, cell)
-        except InputError:
-            return None
 
     def read(self, rows: Sequence[Row], columns: Sequence[str]) -> TargetCells:
         """Read the cells of those targets that a table has."""
@@ -663,7 +664,7 @@ class ClassColumns(Columns):
             InputError: there is none.
         """
         if self.level.lists:
-            labels = in_order((item for cell in cells for item in _labels(cell, strict=False) or ()), self.positive)
+            labels = in_order((item for cell in cells for item in or_none(_labels, cell) or ()), self.positive)
             if not labels:
                 what = f"holds no list of classes in any of the {len(cells)} rows"
                 raise InputError(f"target column {name!r} {what}; one class for each {self.level.name} was expected")
@@ -694,17 +695,12 @@ class ClassColumns(Columns):
         return f"is none of the classes {list_labels(labels)} of the training table, nor blank"
 
     def unread_words(self, target: int, cell: str) -> str:
-        if self.level.lists and _labels(cell, strict=False) is None:
+        if self.level.lists and or_none(_labels, cell) is None:
             return super().unread_words(target, cell)
         return "a label that the model does not know"
 
 
-def _labels(cell: str, strict: bool = True) -> list[str | None] | None:
-    """Parse the labels of a cell's list; None if it is blank, or, unless `strict`, no list."""
-    try:
-        items = parse_labels(cell)
-    except InputError:
-        if strict:
-            raise
-        return None
+def _labels(cell: str) -> list[str | None] | None:
+    """Parse the labels of a cell's list; None if it is blank."""
+    items = parse_labels(cell)
     return None if items is None else [None if item is None else normal_label(item) for item in items]

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from gtx.base.errors import InputError
 from gtx.tasks import BinaryClassification, Regression
 from gtx.tasks.numeric import Predictions
 from gtx.tasks.regression import TargetScaler
@@ -81,11 +80,3 @@ def test_where_values_are_too_few_it_is_said_how_many_a_level_takes() -> None:
         "sets of 95%: " in fitted.answers.notes()[0]
         and "any with fewer than 19 validation values" in fitted.answers.notes()[0]
     )
-
-
-@pytest.mark.parametrize("coverage", [0, 1, float("nan"), "much"])
-def test_what_is_no_coverage_is_refused(coverage: object) -> None:
-    with pytest.raises(InputError, match=r"coverage: expected a .*number.*, got"):
-        Regression("y", coverage=coverage)
-    with pytest.raises(InputError, match=r"coverage: expected a .*number.*, got"):
-        BinaryClassification("y", sets=True, coverage=coverage)

@@ -112,6 +112,8 @@ def test_what_a_method_needs_is_said_before_training() -> None:
         (Regression, {"loss": "mape", "level": "bond"}, "loss: expected one of mse, mae, huber for bonds, got mape"),
         (Regression, {"sum_to": "inf", "level": "atom"}, "sum_to: expected a finite number, got 'inf'"),
         (Regression, {"level": "part"}, "level: expected one of molecule, atom, bond for regression, got 'part'"),
+        *((Regression, {"coverage": x}, "coverage: expected a .*number.*, got") for x in (0, 1, float("nan"), "much")),
+        (BinaryClassification, {"sets": True, "coverage": 1}, "coverage: expected a number above 0 and below 1, got 1"),
         (BinaryClassification, {"coverage": 0.8}, "coverage: 0.8 needs sets"),
         (BinaryClassification, {"set_kind": "adaptive"}, "set_kind: adaptive needs sets"),
         (BinaryClassification, {"classes": (("a", "b", "c"),)}, r"classes\[0\]: expected at most 2 values, got 3"),
