@@ -23,10 +23,10 @@ import torch
 from gtx.base.errors import InputError, first_line, printable
 from gtx.base.files import LOCK, check_same, lock_folder, read_plain, write_text
 from gtx.data.cells import cell_text
-from gtx.data.rows import MoleculeColumn, RowLog, Table, find_column, first_side, smiles_index
+from gtx.data.rows import ARROW, RowLog, Table, find_column, first_side
 from gtx.data.table_writer import PARQUET_ENDINGS, TEXT_ENDINGS, TableWriter, output_header, refuse_input_as_output
 from gtx.prediction.foundation import FOUNDATION_MODEL
-from gtx.prediction.inputs import first_cells
+from gtx.prediction.inputs import smiles_place
 from gtx.prediction.model_file import ModelFileHeader
 from gtx.prediction.predictor import Predictor, load_predictor
 from gtx.prediction.streaming import EVERY_ROW, RowSelection, TableOutcome, make_table, predict_rows, predict_table
@@ -38,42 +38,40 @@ SETTINGS = "_gtx.json"
 BEST = "top.csv"
 
 
-class Library:
-    """Tables in a folder and its subfolders, one or more; hidden files and folders are ignored."""
+def find_tables(root: Path) -> tuple[list[str], list[str], dict[str, str]]:
+    """Find the tables in a folder and its subfolders, one or more; hidden files and folders are ignored.
 
-    def __init__(self, source: str | os.PathLike[str]) -> None:
-        self.root = Path(source)
-        self.files: list[str] = []  # names of the tables, relative to the folder, sorted
-        self.others: list[str] = []  # names of files that are no tables
-        self.problems: dict[str, str] = {}  # for folders and tables that cannot be read, the reason by name
-        if not self.root.is_dir():
-            raise InputError(f"{source}: expected a folder of tables, and there is none")
-        for folder, folders, names in os.walk(self.root, onerror=self._unread):
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            links = [name for name in folders if Path(folder, name).is_symlink()]  # which may lead in a circle
-            for name in sorted([*names, *links]):
-                if not name.startswith("."):
-                    self._add(Path(folder, name))
-        self.files.sort()
-        if not self.files:
-            others = [*self.others, *self.problems]
-            instead = f"; it has {printable(others[0])}" if others else ""
-            endings = ", ".join(TABLES + PARQUET_ENDINGS)
-            raise InputError(f"there is no table in {source}: expected {endings} (.gz){instead}")
+    Returns:
+        Names relative to the folder: of the tables, sorted; of files that are no tables; and of folders and tables that
+        cannot be read, each with the reason.
+    """
+    files: list[str] = []
+    others: list[str] = []
+    problems: dict[str, str] = {}
 
-    def _add(self, path: Path) -> None:
-        name = path.relative_to(self.root).as_posix()
-        if path.is_dir():
-            self.problems[name] = "is a link to a folder, which is not followed"
-        elif not name.lower().endswith(PARQUET_ENDINGS) and not name.lower().removesuffix(".gz").endswith(TABLES):
-            self.others.append(name)
-        elif path.is_file():
-            self.files.append(name)
-        else:  # a pipe may never end
-            self.problems[name] = "is no regular file" if path.exists() else "is a link to nothing"
+    def unread(error: OSError) -> None:
+        problems[Path(error.filename).relative_to(root).as_posix()] = str(error.strerror)
 
-    def _unread(self, error: OSError) -> None:
-        self.problems[Path(error.filename).relative_to(self.root).as_posix()] = str(error.strerror)
+    if not root.is_dir():
+        raise InputError(f"{root}: expected a folder of tables, and there is none")
+    for folder, folders, names in os.walk(root, onerror=unread):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        links = [name for name in folders if Path(folder, name).is_symlink()]  # which may lead in a circle
+        for path in (Path(folder, name) for name in sorted([*names, *links]) if not name.startswith(".")):
+            name, lower = path.relative_to(root).as_posix(), path.name.lower()
+            if path.is_dir():
+                problems[name] = "is a link to a folder, which is not followed"
+            elif not lower.endswith(PARQUET_ENDINGS) and not lower.removesuffix(".gz").endswith(TABLES):
+                others.append(name)
+            elif path.is_file():
+                files.append(name)
+            else:  # a pipe may never end
+                problems[name] = "is no regular file" if path.exists() else "is a link to nothing"
+    if not files:
+        instead = f"; it has {printable([*others, *problems][0])}" if others or problems else ""
+        endings = ", ".join(TABLES + PARQUET_ENDINGS)
+        raise InputError(f"there is no table in {root}: expected {endings} (.gz){instead}")
+    return sorted(files), others, problems
 
 
 @dataclass(frozen=True)
@@ -141,8 +139,8 @@ def predict_folder(
         raise InputError(f"engine: expected 'ray' or None, got {engine!r}")
     if address is not None and engine is None:
         raise InputError(f"address: expected with the engine 'ray', got {address!r} without it")
-    library, out = Library(source), Path(out)
-    root, selected = library.root.resolve(), selection.top is not None
+    files, others, problems = find_tables(Path(source))
+    root, out, selected = Path(source).resolve(), Path(out), selection.top is not None
     refuse_input_as_output(out, source)
     settings: dict[str, Any] = {"model": _checksum(predictor), "source": str(root)}
     settings["columns"] = list(predictor.output_columns(()))
@@ -150,8 +148,8 @@ def predict_folder(
     options |= {"selection": selection, "on_error": on_error, "workers": workers}
     settings = json.loads(json.dumps(settings))  # as they will be read
     with lock_folder(out), _output_folder(out, settings):
-        problems, tables = dict(library.problems), {}
-        outputs = _outputs(library.files, out / "tables" if selected else out, selected, problems)
+        tables: dict[str, TableOutcome] = {}
+        outputs = _outputs(files, out / "tables" if selected else out, selected, problems)
         finished = {file for file, output in outputs.items() if _is_newer(output, root / file)}
         rows = [
             {"file": file, "source": str(root / file), "out": str(output.resolve())}
@@ -173,7 +171,7 @@ def predict_folder(
         if not any(output.exists() for output in outputs.values()):
             (out / SETTINGS).unlink()  # no output depends on them: the command may be given again, mended
         best = _write_best(done, selection, out / BEST) if selected and done else None
-    return FolderOutcome(tables, sorted(finished), problems, library.others, best)
+    return FolderOutcome(tables, sorted(finished), problems, others, best)
 
 
 def _predict(row: dict[str, Any], predictor: Predictor, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -378,7 +376,7 @@ class DataFramePredictor:
         header: ModelFileHeader = self.predictor.header
         columns, components = list(map(str, frame.columns)), header.featuriser.components
         requested = components[0] if components else self.smiles_column
-        column = MoleculeColumn(first_side(requested), first_side(header.smiles_column))
-        place = smiles_index(columns, column, lambda: first_cells(frame))
+        usual, read = first_side(header.smiles_column), header.features.columns
+        place = find_column(columns, requested.partition(ARROW)[0]) if requested else smiles_place(frame, usual, read)
         rows = frame.astype(object).where(frame.notna(), "").itertuples(index=False, name=None)
         return make_table(header, columns, place, (list(map(cell_text, row)) for row in rows), len(frame), requested)

@@ -32,7 +32,7 @@ from gtx.data.rows import Row, RowLog, listed
 from gtx.data.table_writer import Cell, TableWriter, find_unused_column_name, refuse_input_as_output
 from gtx.kernel import KernelRidge
 from gtx.prediction import Predictor
-from gtx.prediction.folders import Library
+from gtx.prediction.folders import find_tables
 from gtx.prediction.streaming import open_for_model, predict_rows
 from gtx.tasks import Regression
 from gtx.tasks.closed_form import embeddings_of, over_batches
@@ -397,10 +397,10 @@ def _files(library: Path) -> dict[str, Path]:
     """Return the tables of a folder and its subfolders by name, or the one file."""
     if not library.is_dir():
         return {library.name: library}
-    tables = Library(library)
-    for name, reason in tables.problems.items():
+    files, _, problems = find_tables(library)
+    for name, reason in problems.items():
         raise InputError(f"{library}: {name} {reason}")
-    return {name: library / name for name in tables.files}
+    return {name: library / name for name in files}
 
 
 MEASURED, SAME, REPEATED = "known from training", "which the kernel cannot tell from a training molecule", "repeated"
