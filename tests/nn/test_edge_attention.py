@@ -33,25 +33,12 @@ from gtx.nn import (
     PairEmbedding,
     Readout,
 )
-from tests.attention.by_hand import close, project
-
-SIZES = [3, 1, 7, 2, 12, 0]
-
-
-@pytest.fixture
-def graph() -> CompleteGraph:
-    return CompleteGraph.from_ptr(torch.tensor([0, *SIZES]).cumsum(0))
-
-
-def inputs(graph: CompleteGraph, channels: int = 8, edge_dim: int = 5, dtype: torch.dtype = torch.float64) -> tuple:
-    torch.manual_seed(0)
-    x = torch.randn(graph.num_nodes, channels, dtype=dtype, requires_grad=True)
-    e = torch.randn(graph.num_edges, edge_dim, dtype=dtype, requires_grad=True)
-    return x, e
+from tests.attention.by_hand import GRAPH as MOLECULES
+from tests.attention.by_hand import close, in_both_layouts, inputs, project
 
 
 @pytest.mark.parametrize("concat", [True, False])
-def test_is_pyg_transformer_conv(graph: CompleteGraph, concat: bool) -> None:
+def test_is_pyg_transformer_conv(concat: bool) -> None:
     """With edge features in key and value and its weights copied in."""
     conv = TransformerConv(8, 4, heads=3, concat=concat, edge_dim=5, root_weight=False).double()
     layer = EdgeAttention(8, 4, 3, concat, edge_dim=5, edge_bias=False, edge_key=True, edge_value=True).double()
@@ -59,10 +46,8 @@ def test_is_pyg_transformer_conv(graph: CompleteGraph, concat: bool) -> None:
         getattr(layer, name).load_state_dict(getattr(conv, name).state_dict())
     for name in ("lin_edge_key", "lin_edge_value"):  # PyG shares one projection between key and value
         getattr(layer, name).load_state_dict(conv.lin_edge.state_dict())
-    x, e = inputs(graph)
-    expected = conv(x, graph.edge_index, e)
-    for edges in (graph, graph.edge_index):
-        torch.testing.assert_close(layer(x, edges, e), expected, atol=1e-10, rtol=0)
+    x, e = inputs(8, 5)
+    in_both_layouts(layer, conv(x, MOLECULES.edge_index, e), x, e)
 
 
 def test_widths_may_be_left_to_the_first_batch() -> None:
@@ -125,10 +110,10 @@ def test_exports_with_dynamic_nodes_and_edges() -> None:
     torch.testing.assert_close(program.module()(x, edge_index, e), layer(x, edge_index, e))
 
 
-def test_dropout_acts_on_the_weights_in_training_only(graph: CompleteGraph) -> None:
+def test_dropout_acts_on_the_weights_in_training_only() -> None:
     layer = EdgeAttention(8, 4, heads=2, dropout=0.5)
-    x, _ = inputs(graph, dtype=torch.float32)
-    for edges in (graph, graph.edge_index):
+    x, _ = inputs(8, dtype=torch.float32)
+    for edges in (MOLECULES, MOLECULES.edge_index):
         assert not torch.equal(layer.train()(x, edges), layer(x, edges))
         assert torch.equal(layer.eval()(x, edges), layer(x, edges))
 
@@ -154,10 +139,10 @@ def test_targets_without_features_are_pygs() -> None:
     assert layer(x, edge_index, e).equal(layer(x, edge_index, e[:, None]))
 
 
-def test_nodes_of_another_width_or_type_are_named(graph: CompleteGraph) -> None:
+def test_nodes_of_another_width_or_type_are_named() -> None:
     layer = EdgeAttention(8, 4, heads=2, edge_dim=5)
-    x, e = inputs(graph, dtype=torch.float32)
-    for edges in (graph, graph.edge_index):
+    x, e = inputs(8, 5, dtype=torch.float32)
+    for edges in (MOLECULES, MOLECULES.edge_index):
         with pytest.raises(ValueError, match=r"expected x \[N, 8\], got \[25, 7\]"):
             layer(x[:, 1:], edges, e)
         with pytest.raises(ValueError, match=r"expected x of torch.float32, as the weights are, got torch.float64"):
