@@ -19,7 +19,7 @@ from gtx.data import featurise, featurising, random_split
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor, save_model, streaming
-from gtx.report import gallery
+from gtx.report import gallery, tables
 from gtx.tasks import Regression
 from gtx.training import TrainSettings, fit
 from gtx.workflow import baselines
@@ -65,9 +65,10 @@ def no_workers_unasked() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def write_picture() -> Iterator[Callable[..., Markup]]:
-    """Pictures of reports are drawn but not written as SVG, most of the time of a small run; what does write them."""
+    """What writes pictures as SVG: it and most draws of intervals, half the time of a small run, are left out."""
     written = gallery.inline
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "RESAMPLES", 60)
         patch.setattr(gallery, "inline", lambda figure, label: Markup("<svg>{}</svg>").format(label))
         yield written
 

@@ -8,18 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-import gtx.prediction.streaming
 from gtx import training_data
 from gtx.cli import main
-from gtx.models import build_model
-from gtx.molecules import Featuriser
-from gtx.prediction import ModelFileHeader, save_model
-from gtx.tasks import Regression, TargetScaler
-from gtx.training import TrainingModule, TrainSettings
-from gtx.workflow.specs import make_model_spec
-from tests.tables import TINY, TINY_TRAIN, TINY_WORDS, write_molecules
+from gtx.prediction import streaming
+from gtx.training import TrainingModule
+from tests.tables import GOLDEN, TINY_TRAIN, TINY_WORDS, write_molecules
 
 pytestmark = pytest.mark.slow
 
@@ -67,14 +61,10 @@ def test_a_training_says_that_it_goes_on_and_does(command, when, table, tmp_path
 
 @pytest.mark.usefixtures("forks")
 def test_predicting_leaves_no_file_and_no_worker(table: Path, tmp_path, monkeypatch, capsys) -> None:
-    featuriser = Featuriser()
-    task = Regression("gap", scaler=TargetScaler.fit(torch.randn(9, 1)))
-    spec = make_model_spec(TrainSettings(**TINY), featuriser, task, 60)
-    save_model(tmp_path / "model.gtx", [build_model(spec)], ModelFileHeader(task, featuriser, spec))
-    monkeypatch.setattr(gtx.prediction.streaming, "default_chunk_size", lambda featuriser: 5)
-    monkeypatch.setattr(gtx.prediction.streaming, "answer_rows", terminated(gtx.prediction.streaming.answer_rows, at=2))
+    monkeypatch.setattr(streaming, "default_chunk_size", lambda featuriser: 5)
+    monkeypatch.setattr(streaming, "answer_rows", terminated(streaming.answer_rows, at=2))
     before, out = children(), tmp_path / "out" / "predictions.csv"
-    assert main(["predict", str(tmp_path / "model.gtx"), str(table), "--workers=2", f"--out={out}"]) == 143
+    assert main(["predict", str(GOLDEN / "regression.gtx"), str(table), "--workers=2", f"--out={out}"]) == 143
     assert capsys.readouterr().err.strip() == "gtx: terminated"
     assert not list(out.parent.iterdir())
     patience = time.monotonic() + 60

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -150,6 +151,17 @@ def test_the_file_of_a_kernel_alone_runs_without_torch(alone: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=alone, capture_output=True, text=True, check=True)
     expected = gtx.load(alone / "model.gtx", "cpu").predict(["CCO"])["gap_pred"][0]
     assert float(done.stdout) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.slow
+def test_the_examples_of_the_page_run(alone: Path, monkeypatch) -> None:
+    monkeypatch.chdir(alone)
+    (alone / "run").mkdir()
+    (alone / "run" / "model.gtx").symlink_to(alone / "model.gtx")
+    page, names = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(), {}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(block, names)
+    assert names["answers"] == pytest.approx(gtx.load("model.gtx").predict(["c1ccccc1O"])["gap_pred"], abs=1e-5)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,6 +35,30 @@ def measured() -> np.ndarray:
     return values
 
 
+def facts(**changes: Any) -> dict[str, Any]:
+    """What every report tells of a run on some molecules."""
+    smiles = changes.get("smiles", SMILES)
+    history = [{"epoch": i, "lr": 1e-3, "train_loss": 1 / (i + 1), "val_loss": 2 / (i + 1)} for i in range(5)]
+    return {
+        "title": "Chains",
+        "smiles": smiles,
+        "store": changes.get("store") or store_of(tuple(smiles)),
+        "row_numbers": np.arange(1, len(smiles) + 1),
+        "split": SPLIT,
+        "source": "chains.csv",
+        "rows": len(SMILES) + 1,
+        "errors": 1,
+        "summary": "121 rows: 120 read, 1 error",
+        "split_summary": "random, seed 0",
+        "first_errors": ['row 3, column "smiles", value "C1CC": unclosed ring'],
+        "histories": [history],
+        "settings": {"training": {"epochs": 5}},
+        "versions": {"gtx": "0.1.0"},
+        "model_file": "run/model.gtx",
+        **changes,
+    }
+
+
 @pytest.fixture
 def y() -> np.ndarray:
     return measured()
@@ -54,31 +79,8 @@ def make_report(y: np.ndarray) -> Callable[..., NumericReport]:
             measured, prediction = classes, np.clip(0.2 + 0.6 * classes + prediction - measured, 0, 1)
         prediction = np.nan_to_num(prediction)
         low, high = (None, None) if task.discrete else (prediction - 0.3, prediction + 0.3)
-        settings = {
-            "title": "Chains",
-            "task": task,
-            "smiles": SMILES,
-            "y": measured,
-            "prediction": prediction,
-            "split": SPLIT,
-            "source": "chains.csv",
-            "rows": len(SMILES) + 1,
-            "errors": 1,
-            "summary": "121 rows: 120 read, 1 error",
-            "split_summary": "random, seed 0",
-            "first_errors": ['row 3, column "smiles", value "C1CC": unclosed ring'],
-            "histories": [
-                [{"epoch": i, "lr": 1e-3, "train_loss": 1 / (i + 1), "val_loss": 2 / (i + 1)} for i in range(5)]
-            ],
-            "settings": {"training": {"epochs": 5}},
-            "versions": {"gtx": "0.1.0"},
-            "model_file": "run/model.gtx",
-            "low": low,
-            "high": high,
-            **changes,
-        }
-        settings.setdefault("store", store_of(tuple(settings["smiles"])))
-        settings.setdefault("row_numbers", np.arange(1, len(settings["smiles"]) + 1))
+        own = {"task": task, "y": measured, "prediction": prediction, "low": low, "high": high}
+        settings = facts(**own | changes)
         if "scores" not in settings:
             settings["scores"] = _scores(settings, settings["prediction"])
         if "baselines" not in settings:

@@ -4,13 +4,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gtx.data import featurise
-from gtx.molecules import Featuriser
 from gtx.report.context import RunReport
 from gtx.sequence.report import write_run_report
 from gtx.sequence.sequences import TokenVocabulary
 from gtx.sequence.task import GeneratedTexts, SequenceGenerationTask
 
+from .conftest import facts
 from .test_page import Page
 
 SMILES = ["CCO", "CCN", "CCC", "CO", "CN", "CC"]
@@ -20,24 +19,9 @@ def page(folder: Path, smiles: bool = True, **changes: object) -> Page:
     scores = {"molecule_accuracy": 0.5, "exact_accuracy": 0.25, "token_accuracy": 0.9, "perplexity": 1.5, "invalid": 1}
     history = [{"epoch": i, "lr": 1e-3, "train_loss": 2 / (i + 1), "val_loss": 1 / (i + 1)} for i in range(4)]
     history = [row | {"val_perplexity": 3 / (row["epoch"] + 1), "val_token_accuracy": 0.5} for row in history]
-    described = {
-        "title": "Reactions",
-        "smiles": SMILES,
-        "store": featurise(Featuriser(), SMILES, workers=0).store,
-        "row_numbers": np.arange(1, 7),
-        "split": {"train": np.arange(2), "val": np.array([2]), "test": np.array([3, 4, 5])},
-        "scores": dict.fromkeys(("train", "val", "test"), scores),
-        "source": "r.csv",
-        "rows": 6,
-        "errors": 0,
-        "summary": "6 rows: 6 read, 0 errors",
-        "split_summary": "random, seed 0",
-        "histories": [history],
-        "settings": {"training": {"epochs": 4}},
-        "versions": {"gtx": "0.1.0"},
-        "model_file": "run/model.gtx",
-        **changes,
-    }
+    split = {"train": np.arange(2), "val": np.array([2]), "test": np.array([3, 4, 5])}
+    own = {"split": split, "scores": dict.fromkeys(("train", "val", "test"), scores), "histories": [history]}
+    described = facts(smiles=SMILES, **own | changes)
     task = SequenceGenerationTask("product", texts=SMILES, vocabulary=TokenVocabulary.of(SMILES))
     written, right = ["CCO", "CCN", "CCC", "CO", "CO", "C("], ["CCO", "CCN", "CCC", "CO", "CO", None]
     answers = GeneratedTexts(

@@ -110,27 +110,24 @@ def test_a_whole_step_asks_nothing_of_the_device(step_without_values: Callable[.
     two = store(np.hstack([LOGP, -LOGP]))
     two = replace(two, positions=torch.randn(len(two.atoms), 3))
     for case in CASES:
-        task, arguments = (
-            Regression(["y", "z"], element_reference=False).fit(two),
-            {"name": case} | EXTRA.get(case, {}),
-        )
-        step_without_values(task, make(arguments.pop("name"), **arguments), two)
+        task, arguments = Regression(["y", "z"], element_reference=False).fit(two), {"name": case} | EXTRA.get(case, {})
+        step_without_values(task, make(**arguments), two)
     for question in ("item", "nonzero", "copy", "host"):
         with pytest.raises((RuntimeError, NotImplementedError), match=r"item\(\)|nonzero|no data|on device cpu"):
             step_without_values(TASK, model(TASK), store(), question)
 
 
 @pytest.mark.parametrize(
-    ("settings", "kind", "examples", "processes", "reason"),
+    ("settings", "examples", "processes", "reason"),
     [
-        ({"precision": "16-mixed"}, None, EXAMPLES, 1, "16-mixed"),
-        ({}, None, EXAMPLES, 2, "several processes"),
-        ({}, None, [1, 2], 1, "more than molecules"),
-        ({}, None, EXAMPLES, 1, None),
+        ({"precision": "16-mixed"}, EXAMPLES, 1, "16-mixed"),
+        ({}, EXAMPLES, 2, "several processes"),
+        ({}, [1, 2], 1, "more than molecules"),
+        ({}, EXAMPLES, 1, None),
     ],
 )
-def test_what_cannot_be_captured_is_said(settings, kind, examples, processes, reason) -> None:
-    found = obstacle_to_capture(TrainSettings(**settings), kind or model(TASK), examples, processes)
+def test_what_cannot_be_captured_is_said(settings, examples, processes, reason) -> None:
+    found = obstacle_to_capture(TrainSettings(**settings), model(TASK), examples, processes)
     assert (found is None) if reason is None else (reason in found)
 
 

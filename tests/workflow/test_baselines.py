@@ -73,24 +73,15 @@ def test_the_mean_is_that_of_measured_training_rows(y):
     np.testing.assert_allclose(predictions(y)["mean"], np.tile(expected, (len(y), 1)))
 
 
-def test_labels_of_test_rows_are_never_read(y):
-    changed = y.copy()
-    changed[SPLIT["test"]] = 1e3
-    for name, prediction in predictions(y).items():
-        np.testing.assert_array_equal(prediction, predictions(changed)[name])
-
-
-def test_validation_rows_choose_a_penalty_and_teach_nothing(y):
-    changed = y.copy()
-    changed[SPLIT["val"]] = np.random.default_rng(0).normal(size=(len(SPLIT["val"]), 2))
-    before, after = predictions(y), predictions(changed)
-    np.testing.assert_array_equal(before["random_forest"], after["random_forest"])
-    assert not np.allclose(before["ridge"], after["ridge"])  # noise asks for a larger penalty
-
-
-def test_the_seed_decides_the_forest_to_the_last_bit(y):
-    first, again, other = predictions(y), predictions(y), predictions(y, seed=1)
-    np.testing.assert_array_equal(first["random_forest"], again["random_forest"])
+def test_labels_of_test_rows_are_never_read_those_of_validation_choose_a_penalty_and_the_seed_decides_the_forest(y):
+    untested, noisy, first, other = y.copy(), y.copy(), predictions(y), predictions(y, seed=1)
+    untested[SPLIT["test"]] = 1e3
+    for name, prediction in predictions(untested).items():
+        np.testing.assert_array_equal(prediction, first[name])  # of one seed to the last bit
+    noisy[SPLIT["val"]] = np.random.default_rng(0).normal(size=(len(SPLIT["val"]), 2))
+    after = predictions(noisy)
+    np.testing.assert_array_equal(first["random_forest"], after["random_forest"])
+    assert not np.allclose(first["ridge"], after["ridge"])  # noise asks for a larger penalty
     assert (first["random_forest"] != other["random_forest"]).any()
     np.testing.assert_array_equal(first["ridge"], other["ridge"])
 
