@@ -269,8 +269,9 @@ def shared_splits(row: ModelRuns, other: ModelRuns) -> list[Split]:
         )
         if ones and others:
             first = ones[0]
-            if any(not np.array_equal(one.rows, first.rows) for one in (*ones, *others)):
-                raise ValueError(f"{row.folder}, {split}: {row.model} and {other.model} were tested on different rows")
+            if any(one.names != first.names or not np.array_equal(one.rows, first.rows) for one in (*ones, *others)):
+                which = f"{row.folder}, {split}: {row.model} and {other.model}"
+                raise ValueError(f"{which} were tested on different rows or targets, or on targets in another order")
             y = first.measured
             if y is None:  # the set is a table
                 y = measured_values(row.results[0]["set"], first.names)[first.rows]

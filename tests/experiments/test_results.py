@@ -72,9 +72,11 @@ def test_models_are_compared_on_the_rows_they_share(monkeypatch) -> None:
     assert summary.difference_text(theirs, ours) == "+0.500 [+0.500, +0.500]"
     early = ModelRuns("toy", "old", [result("old", 1.0)])
     assert summary.difference_text(early, ours) == ""
-    others = ModelRuns("toy", "mean", [predicted("mean", "0 2 3", "2 3 4")])
-    with pytest.raises(ValueError, match="mean and gtx were tested on different rows"):
-        summary.difference_text(others, ours)
+    rows, targets = predicted("mean", "0 2 3", "2 3 4"), predicted("mean", "1 2 3", "2 3 4")
+    targets["predictions"] = targets["predictions"]._replace(names=("z",))
+    for other in (rows, targets):
+        with pytest.raises(ValueError, match="mean and gtx were tested on different rows or targets"):
+            summary.difference_text(ModelRuns("toy", "mean", [other]), ours)
 
 
 def test_the_best_other_was_run_on_every_split_that_gtx_was() -> None:

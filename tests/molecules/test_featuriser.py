@@ -200,12 +200,6 @@ def test_a_mol_block_is_told_from_a_smiles(alanine: Chem.Mol) -> None:
         Featuriser()(block.replace("M  END", ""))
 
 
-@pytest.mark.parametrize("count", [5, 12])
-def test_coordinates_that_do_not_fit(count: int) -> None:
-    with pytest.raises(MoleculeError, match=f"coordinates for {count} atoms came; the molecule has 6 or 13"):
-        SPACE(ALANINE, np.zeros((count, 3)))
-
-
 def test_coordinates_in_another_order_are_noticed(places: np.ndarray) -> None:
     """Bonds of an impossible length, as of ethanol in the order of PyG's QM9; a shaken molecule passes."""
     ethanol = Chem.AddHs(Chem.MolFromSmiles("CCO"))
@@ -223,7 +217,10 @@ def test_coordinates_in_another_order_are_noticed(places: np.ndarray) -> None:
             SPACE(ALANINE, places * scale)
 
 
-def test_coordinates_that_are_none(alanine: Chem.Mol) -> None:
+def test_coordinates_that_do_not_fit_or_are_none(alanine: Chem.Mol) -> None:
+    for count in (5, 12):
+        with pytest.raises(MoleculeError, match=f"coordinates for {count} atoms came; the molecule has 6 or 13"):
+            SPACE(ALANINE, np.zeros((count, 3)))
     for given in ([0.0] * 17, [np.nan] * 18, [np.inf] * 18):
         with pytest.raises(MoleculeError, match="finite numbers, three per atom"):
             SPACE(ALANINE, given)

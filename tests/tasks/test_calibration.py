@@ -74,10 +74,8 @@ def test_sets_of_new_rows_hold_the_true_class(kind, classes, calibration, sets, 
     assert set(texts) <= {
         "|".join(c for c, held in zip(labels, row, strict=True) if held) for row in np.ndindex((2,) * classes)
     }
-    assert (
-        all(texts)
-        and np.mean([labels[k] in text.split("|") for k, text in zip(y[4000:], texts, strict=True)]) > coverage - 0.02
-    )
+    held = [labels[k] in text.split("|") for k, text in zip(y[4000:], texts, strict=True)]
+    assert all(texts) and np.mean(held) > coverage - 0.02
 
 
 def test_adaptive_sets_hold_it_for_hard_rows_as_for_easy_ones() -> None:

@@ -99,10 +99,8 @@ def test_codes_of_another_kind_tell_no_elements() -> None:
     with pytest.raises(ValueError, match="columns \\[\\]"):
         count_elements(replace(other, atom_columns=()))
     # and the element alone, wherever it stands, is enough
-    bare = replace(plain, atoms=plain.atoms[:, [3, 0]], atom_columns=("degree", "element"))
-    assert (
-        torch.equal(count_elements(bare)[:, 2:], count_elements(plain)[:, 2:]) and not count_elements(bare)[:, 1].any()
-    )
+    bare = count_elements(replace(plain, atoms=plain.atoms[:, [3, 0]], atom_columns=("degree", "element")))
+    assert torch.equal(bare[:, 2:], count_elements(plain)[:, 2:]) and not bare[:, 1].any()
 
 
 def test_an_element_unseen_in_training_has_no_reference() -> None:
