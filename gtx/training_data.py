@@ -68,7 +68,7 @@ class DataSettings(SplitSettings):
 
     Raises:
         InputError: the settings of the split are out of range or contradict each other, see
-            `gtx.data.SplitSettings`.
+            `gtx.data.SplitSettings`; or a table is standard input.
     """
 
     data: str
@@ -99,6 +99,8 @@ class DataSettings(SplitSettings):
             remedy = "leave out --smiles-columns and --reaction-column"
             raise InputError(f"task {task.name} does not support several molecules a row or reactions: {remedy}")
         self.features.check(self.featuriser)
+        if "-" in (self.data, self.val, self.test):  # a run would resume with the table of another pipe
+            raise InputError("expected a file, by whose content a run resumes, got - for standard input: save it first")
         ways = {"test folds": self.test_folds, "a column": self.split_column, "files": self.val or self.test}
         if len(twice := [way for way, value in ways.items() if value is not None]) > 1:
             raise InputError(f"the split is given twice: by {' and by '.join(twice)}; give one of them")

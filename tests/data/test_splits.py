@@ -185,6 +185,7 @@ def test_a_row_without_a_usable_cell_gets_a_warning_and_is_in_no_part() -> None:
         ({"test_folds": 1}, "test_folds: expected 2 or more, got 1"),
         ({"test_folds": 3, "test_fold": 4}, "test_fold: expected 1 to 3, got 4"),
         ({"test_folds": 3, "val": "val.csv"}, "given twice: by test folds and by files; give one of them"),
+        ({"val": "-"}, "expected a file, by whose content a run resumes, got - for standard input"),
         ({"split_column": "part", "test": "test.csv"}, "given twice: by a column and by files; give one of them"),
     ],
 )
