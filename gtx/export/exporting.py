@@ -8,6 +8,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -109,7 +110,7 @@ def export_model(
 
 def make_program(model: Predictor) -> MoleculeProgram:
     """Make the module that is exported, on the CPU."""
-    cpu = Predictor(model.members, model.header, "cpu", model.kernel_member)
+    cpu = Predictor(deepcopy(model.members), model.header, "cpu", deepcopy(model.kernel_member))
     foundation = load_predictor(FOUNDATION_MODEL, "cpu").members[0]
     assert isinstance(foundation, GraphTransformer)
     return MoleculeProgram(cpu, foundation).eval()

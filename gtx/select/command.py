@@ -27,7 +27,8 @@ NOTES = """
 With --for accuracy, gtx chooses the molecules that lower the mean variance of the predictions over the library most.
 The kernel model is a Gaussian process: it yields the variance of every prediction, and the change of the variance by a
 measurement, whatever its value. gtx therefore chooses one molecule after the other without training. With --for best,
-gtx chooses the molecules with the highest predictions, and writes for each the probability to be the best so far.
+gtx chooses the molecules with the highest predictions, and writes for each the probability to be the best so far; not
+for targets that were learned minus a reference per element (gtx train --element-reference).
 
 The variance is larger for molecules for which networks of several folds disagree. gtx leaves out training molecules and
 repeated molecules; of a model file that does not list all training molecules, those that the kernel cannot tell from

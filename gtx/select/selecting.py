@@ -18,6 +18,7 @@ import heapq
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -203,7 +204,7 @@ LEAST_REPLAYED = 50
 
 
 def kernel_of(predictor: Predictor) -> KernelRidge:
-    """Return the kernel of a model, with or without networks.
+    """Copy the kernel of a model, with or without networks, to the CPU.
 
     Raises:
         InputError: there is none.
@@ -214,7 +215,7 @@ def kernel_of(predictor: Predictor) -> KernelRidge:
         raise InputError(
             "gtx select needs a kernel model, which this model lacks: train with --blend kernel or --model kernel"
         )
-    return kernel
+    return deepcopy(kernel).cpu()
 
 
 @dataclass(frozen=True)
@@ -227,12 +228,13 @@ class Scoring:
     """
 
     output: int
+    kernel: KernelRidge
 
     def named(self, predictor: Predictor) -> list[tuple[str, type]]:
         return [(name, float) for name in ("mean", "members_sd", "kernel_sd", "nearest")]
 
     def values(self, predictor: Predictor, store: MoleculeStore, outputs: Tensor) -> list[np.ndarray]:
-        kernel, members = kernel_of(predictor), outputs[..., self.output].double()
+        kernel, members = self.kernel, outputs[..., self.output].double()
         spread = members.std(1) if members.shape[1] > 1 else torch.zeros(len(members), dtype=torch.float64)
         similar = over_batches(kernel.kernel, store.to("cpu"))
         deviation = kernel.variance_of(similar)[:, self.output].sqrt()
@@ -313,7 +315,7 @@ def select(
     refuse_input_as_output(out, library)
     output, sign, kernel = _output(predictor, target, goal), -1.0 if lowest else 1.0, kernel_of(predictor)
     files = _files(Path(library))
-    found = _Candidates(predictor, output, goal, sign)
+    found = _Candidates(predictor, kernel, output, goal, sign)
     for name, file in files.items():
         found.read(name, file, smiles_column, workers)
     if not found.heap:
@@ -411,9 +413,9 @@ BEHIND = "behind those that are compared with each other"
 class _Candidates:
     """The most promising molecules of a library, and counts of those that are left out."""
 
-    def __init__(self, predictor: Predictor, output: int, goal: Goal, sign: float) -> None:
-        self.predictor, self.kernel = predictor, kernel_of(predictor)
-        self.scoring = predictor.with_columns(Scoring(output))
+    def __init__(self, predictor: Predictor, kernel: KernelRidge, output: int, goal: Goal, sign: float) -> None:
+        self.predictor, self.kernel = predictor, kernel
+        self.scoring = predictor.with_columns(Scoring(output, kernel))
         self.goal, self.sign = goal, sign  # -1 where the lowest value is the best
         self.training = training = predictor.header.training
         self.trained = set() if training is None else set(training.smiles)

@@ -318,8 +318,6 @@ def make_app(
 
     # FastAPI calls these plain functions in threads
 
-    smiles_in_url = Query("", max_length=limits.max_smiles)
-
     @app.get("/draw", response_class=Response, responses={200: {"content": {"image/svg+xml": {}}}})
     def draw(smiles: Annotated[list[str], Query()]) -> Response:
         """Draw a molecule, a reaction, or the molecules of a row, which repeat `smiles`, as SVG."""
@@ -342,8 +340,9 @@ def make_app(
         return {"smiles": smiles, "hydrogens": hydrogens}
 
     @app.get("/sketch")
-    def convert_smiles(smiles: str = smiles_in_url) -> Sketch:
+    def convert_smiles(smiles: str = "") -> Sketch:
         """Convert a SMILES to a drawing for the editor."""
+        check_smiles(smiles, limits.max_smiles)
         return smiles_to_sketch(smiles)
 
     @app.get("/model")
