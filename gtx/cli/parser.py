@@ -8,6 +8,7 @@ import shutil
 import textwrap
 from argparse import SUPPRESS, Action, ArgumentParser, BooleanOptionalAction, Namespace, RawTextHelpFormatter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -136,13 +137,18 @@ def convert_texts(value: Any, read: Callable[[str], Any]) -> Any:
     return [convert_texts(each, read) for each in value] if isinstance(value, list) else read(value)
 
 
+WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
+
+
 def plain_value(text: str) -> Any:
-    """Read a text as JSON, whose numbers may be 1e-3, or else as YAML."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        value = yaml.safe_load(text)
-        return value if isinstance(value, (bool, int, float, str, list, dict, type(None))) else text  # not a date
+    """Read a text as JSON, or else as YAML, but numbers are decimal: YAML reads 010 as 8, and 1:30 as 90."""
+    for read in (json.loads, float):
+        with suppress(ValueError):
+            return read(text)
+    value = yaml.load(text, yaml.BaseLoader)
+    if isinstance(value, (list, dict)):
+        return convert_texts(value, plain_value)
+    return WORDS.get((value or "").lower(), value)
 
 
 def fill(text: str, width: int) -> str:

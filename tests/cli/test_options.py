@@ -104,7 +104,7 @@ def test_columns_of_atoms_and_bonds_make_their_tasks() -> None:
         (["--model-arguments", "layers=100000"], "gtx: the model cannot be made: expected layers of at most 1,"),
         (["--model-arguments", "heads=1000000000"], "gtx: model.arguments.heads: expected a number of at most 1,"),
         (
-            ["--model-arguments", "dropout=.inf"],
+            ["--model-arguments", "dropout=inf"],
             "gtx: --model-arguments.dropout: expected finite numbers of at most 64",
         ),
     ],

@@ -35,6 +35,10 @@ def read(kind: Any, *words: str) -> Any:
         (["gated=true", "bias=False", "edges=bonds"], {"gated": True, "bias": False, "edges": "bonds"}),
         (["none=null"], {"none": None}),
         (["encodings=[bonds, path]", "steps=[1, 2]"], {"encodings": ["bonds", "path"], "steps": [1, 2]}),
+        (
+            ["channels=010", "at=1:30", "rate=.5", "steps=[010, a]"],
+            {"channels": 10, "at": "1:30", "rate": 0.5, "steps": [10, "a"]},
+        ),
         (["save_dir=s3://logs/a=b", "on=2026-01-01"], {"save_dir": "s3://logs/a=b", "on": "2026-01-01"}),
         (["layers=2", "--it", "channels=16"], {"channels": 16, "layers": 2}),
     ],
