@@ -315,6 +315,9 @@ class NumberObjective(NumericObjective):
                 fitted["scaler"] = TargetScaler.fit(y)
             else:
                 fitted["scaler"] = TargetScaler.fit(y, count_elements(train), None if reference else EXTENSIVE)
+            if self.task.total is not None:  # which moves atoms whose values are all equal, too
+                sd = fitted["scaler"].sd
+                fitted["scaler"] = replace(fitted["scaler"], sd=torch.where(sd > 0, sd, 1.0))
         return fitted
 
     def examples(self, store: MoleculeStore) -> MoleculeStore:

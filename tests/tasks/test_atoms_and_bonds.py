@@ -337,9 +337,12 @@ def test_a_row_of_weight_two_counts_as_two() -> None:
 
 
 def test_scaled_outputs_of_a_molecule_sum_to_its_total() -> None:
-    for total in ("charge", 2.0):
+    for total, equal in ("charge", None), (2.0, None), (2.0, 0.0):  # a value that all atoms have
         task = Regression(["a", "b"], level="atom", sum_to=total)
-        task = task.fit(store(task))
+        molecules = store(task)
+        if equal is not None:
+            molecules = replace(molecules, atom_y=torch.full_like(molecules.atom_y, equal))
+        task = task.fit(molecules)
         with torch.no_grad():
             outputs = task.objective.predict([network(task)], store(task).batch())
         lists = task.answers.decode(outputs, store(task)).mean
