@@ -270,7 +270,7 @@ def test_going_on_keeps_the_columns_and_the_foundation_takes_new_ones(file, pred
     assert np.isfinite(answers(gtx.load(tmp_path / "tuned" / "model.gtx"), short.head(3))).all()
 
 
-MISTYPED = r"^there is no column 'pH'; did you mean 'ph'\? the columns are [^;]*$"
+MISTYPED = r"t\.parquet: there is no column 'pH'; did you mean 'ph'\? the columns are [^;]*$"
 
 
 def test_what_cannot_read_them_says_so(file: Path, tmp_path) -> None:
