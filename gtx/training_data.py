@@ -384,7 +384,7 @@ class Dataset:
         """Fit the task to the training rows, see `Task.fit`."""
         train = self.task.drop_blanks(self.train)
         if not len(train):
-            raise InputError("there are no training molecules with a target value")
+            raise InputError("there are no training molecules with a target value and a weight above 0")
         return self.task.fit(train)
 
     @property

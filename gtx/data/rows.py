@@ -127,10 +127,8 @@ def notes_on_names(columns: Sequence[str], smiles: int) -> tuple[str, ...]:
     """Say of each name that several columns have whether one is read; `smiles` is the position of the molecules."""
     several = [(name, count) for name, count in Counter(columns).items() if count > 1 and name.strip()]
     read = f"the molecules are those of column {smiles + 1} of {len(columns)}"
-    return tuple(
-        f"{printable(name)}: {count} columns are called so, and {read if name == columns[smiles] else 'none is read'}"
-        for name, count in several
-    )
+    which = {name: read if name == columns[smiles] else "none is read" for name, _ in several}
+    return tuple(f"column {printable(repr(name))}: {count} are called so, and {which[name]}" for name, count in several)
 
 
 def find_columns(columns: Sequence[str], names: Sequence[str]) -> dict[int, int]:
@@ -156,6 +154,8 @@ def smiles_index(
     places = wanted.choose(columns, first_rows())
     if len(places) != 1:
         why = "several columns are called so"
+        if len({columns[i].strip() for i in places}) == 1:
+            remedy = "rename all of them but one"
         if not any(set(places) <= set(group) for group in wanted.candidates(columns)):
             number = "several columns" if places else "no column"
             why = f"there is no column called 'smiles', and {number} of which the first rows can be read as molecules"

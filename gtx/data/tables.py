@@ -286,7 +286,7 @@ def _read_smiles(lines: Lines, wanted: MoleculeColumn, name: str) -> Table:
         raise InputError("there is nothing to read: not one line")
     ahead = list(islice(lines, FIRST_ROWS))
     if names := _header_words(first or "", ahead, wanted):
-        if names[2:] and names == list(map(str.strip, (first or "").split("\t"))):
+        if _has_tabs(first or "", names):
             return _read_delimited(chain([first], ahead, lines), wanted, name, "\t")
         return _read_words(names if names[1:] else [*names, "name"], chain(ahead, lines), wanted)
     return _read_words(["smiles", "name"], chain([first], ahead, lines), MoleculeColumn("smiles"))
@@ -298,9 +298,15 @@ def _header_words(header: str, ahead: Sequence[str | None], wanted: MoleculeColu
     places = wanted.find(names)
     if not places or names[0].lower() in wanted.names:
         return names if places else []
-    rows = [line.split() for line in ahead if line]
+    tab = "\t" if _has_tabs(header, names) else None
+    rows = [line.split(tab) for line in ahead if line]
     molecules = [cells[places[0]] for cells in rows if len(cells) > places[0]]
     return names if any(map(is_molecule, molecules)) and not is_molecule(names[0]) else []
+
+
+def _has_tabs(header: str, names: Sequence[str]) -> bool:
+    """Return whether tabs separate the three or more names of a header."""
+    return len(names) > 2 and list(names) == list(map(str.strip, header.split("\t")))
 
 
 def _read_words(columns: list[str], lines: Lines, wanted: MoleculeColumn) -> Table:

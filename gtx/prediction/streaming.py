@@ -265,6 +265,11 @@ def predict_table(
 
     if selection.by is not None:
         place = find_column(header, selection.by)  # before anything is written
+        usual = list(predictor.output_columns([]))
+        if place < len(table.columns) and header[place] in usual:
+            ours = list(named)[usual.index(header[place])]
+            there = f"the table has this column, and the one that this model predicts is called {ours!r}"
+            raise InputError(f"--by {selection.by}: {there}: name that one, or rename the column of the table")
         if place < len(table.columns) and source != "-":  # what is predicted first would be predicted in vain
             every = open_for_model(predictor.header, source, smiles_column, smiles_columns).rows
             selection.check(row.cells[place] for row in every)

@@ -11,6 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from gtx.base.errors import InputError
+
 # --- Losses that leave out blanks and padding.
 
 LOSSES: dict[str, Callable[..., Tensor]] = {"mse": F.mse_loss, "mae": F.l1_loss, "huber": F.huber_loss}
@@ -25,12 +27,15 @@ def masked_mean(
     A batch of blanks alone gives 0, still a function of the outputs, so that every rank has gradients to exchange.
 
     `elementwise` returns the loss of each entry from outputs `[B, ...]` and targets `[B, T]`, NaN for blanks; weights
-    of 0 or more are broadcastable to `[B, T]`.
+    of 0 or more are broadcastable to `[B, T]`. A loss of another shape, such as a mean, is an `InputError`: it would
+    count blanks.
     """
     observed = ~target.isnan()
     # blanks are filled before the loss, not after: the gradient of a NaN is NaN even where it is masked
     dtype = torch.promote_types(output.dtype, target.dtype)  # not every loss takes two
     each = elementwise(output.to(dtype), torch.where(observed, target, 0.0).to(dtype))
+    if each.shape != target.shape:
+        raise InputError(f"expected a loss of each entry, {list(target.shape)}, got {list(each.shape)}")
     if weights is None:
         return (each * observed).sum() / observed.sum().clamp(min=1)
     weights = observed * weights

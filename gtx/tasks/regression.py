@@ -328,6 +328,7 @@ class NumberObjective(NumericObjective):
         return replace(made, bounds=torch.cat(parts, dim=1).double().to(store.device))
 
     def constrain(self, output: Tensor, batch: Any) -> Tensor:
+        output = super().constrain(output, batch)
         return output if self.task.total is None else self.task.total.constrain(output, batch, self.task.scaler)
 
     def mean_loss(self, output: Tensor, examples: Any) -> Tensor:

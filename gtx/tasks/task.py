@@ -102,7 +102,14 @@ class Objective(ABC):
         return self.constrain(model(batch), batch)
 
     def constrain(self, output: Any, batch: Any) -> Any:
-        """Convert what the model returns for a batch to outputs that the loss and the answers read."""
+        """Convert what the model returns for a batch to outputs that the loss and the answers read.
+
+        Raises:
+            InputError: by default, the outputs are not `[R, C]`; a loss would broadcast them.
+        """
+        if output.dim() != 2 or output.shape[1] != self.out_channels:
+            expected = f"expected outputs [{self.level.name}s, {self.out_channels}] for the task {self.task.name}"
+            raise InputError(f"{expected}, got {list(output.shape)} from the model")
         return output
 
     @abstractmethod

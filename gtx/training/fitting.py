@@ -167,7 +167,7 @@ class Problem:
             raise InputError(f"task {task.name} trains in 32-true or in a mixed precision, got {settings.precision}")
         sizes = np.array([list(map(len, self.parts(k))) for k in range(settings.folds)])
         if not sizes[:, 0].all():
-            raise InputError("there are no training molecules with a target value")
+            raise InputError("there are no training molecules with a target value and a weight above 0")
         task = task.fit(task.drop_blanks(self.train))
         check_selection(task, settings.keep_by, bool(sizes[:, 1].all()))
         return replace(self, task=task)

@@ -76,6 +76,11 @@ def test_only_what_is_asked_for_is_written(library: None, capsys) -> None:
     assert main(["predict", MODEL, "library/a.csv", *best, *HERE]) == 0
     said = capsys.readouterr()
     assert len(said.out.splitlines()) == 3 and "2 of them are written" in said.err
+    Path("again.csv").write_text(said.out)
+    assert main(["predict", MODEL, "again.csv", *best, *HERE]) == 2
+    assert "--by gap_pred: the table has this column, and the one that this model predicts is called 'gap_pred1'" in (
+        capsys.readouterr().err
+    )
 
 
 def test_a_run_that_is_ended_says_that_it_goes_on(library: None, capsys, monkeypatch) -> None:

@@ -99,9 +99,9 @@ def test_names_are_kept_repeated_or_in_windows_1252_and_cells_of_megabytes(table
     assert table.columns == ["y", "smiles", "y"] and cells(table) == [["1", "C", "2"]]
     with pytest.raises(InputError, match="2 columns are called 'y'"):
         table.index("y")
-    assert table.notes == ("y: 2 columns are called so, and none is read",)
+    assert table.notes == ("column 'y': 2 are called so, and none is read",)
     table = table_of("smiles,smiles,y\n1,C,2\n")
-    assert table.notes == ("smiles: 2 columns are called so, and the molecules are those of column 2 of 3",)
+    assert table.notes == ("column 'smiles': 2 are called so, and the molecules are those of column 2 of 3",)
     assert next(table.rows).text == "C"
     table = table_of("smiles;Löslichkeit µM\nC;1\n".encode("cp1252"))
     assert table.columns == ["smiles", "Löslichkeit µM"] and cells(table) == [["C", "1"]]
@@ -287,6 +287,11 @@ def test_a_blank_cell_of_a_smiles_file_moves_no_number_to_another_column(table_o
     assert [row.cells for row in rows] == [["C", "1", "2"], cells, ["CC", "3", "4"]]
     error = None if tab == "\t" else "2 cells where the header has 3"
     assert [row.error for row in rows] == [None, error, None]
+
+
+def test_tabs_of_a_header_keep_names_with_spaces_together(table_of):
+    table = table_of("name\tsmiles\ty\nmol 1\tCCO\t2.5\nmol 2\tC\t1\n", "t.smi")
+    assert table.smiles_column == "smiles" and cells(table) == [["mol 1", "CCO", "2.5"], ["mol 2", "C", "1"]]
 
 
 @pytest.mark.parametrize("name", ["t.txt", "t.smi", "t.csv", "t.tsv", "-"])

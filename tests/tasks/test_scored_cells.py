@@ -147,4 +147,4 @@ def test_it_is_printed_and_the_table_stays_as_it_is(tmp_path, capsys) -> None:
     assert one == other
     twice = write(tmp_path / "d.csv", [["CCO", 1, 0]], ["smiles", "narrow", "narrow"])
     assert main(["predict", model, str(twice), "--out", str(tmp_path / "r.csv")]) == 0
-    assert "narrow: 2 columns are called so, and none is read" in capsys.readouterr().err
+    assert "column 'narrow': 2 are called so, and none is read" in capsys.readouterr().err

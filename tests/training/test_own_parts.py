@@ -72,6 +72,22 @@ def test_a_file_of_another_model_needs_the_model(trained: tuple[nn.Module, Path]
         gtx.load(folder / "model.gtx", model=Fingerprint()).embed(["CCO"])
 
 
+@pytest.mark.parametrize(
+    ("targets", "loss", "message"),
+    [
+        (2, "mse", r"expected outputs \[molecules, 2\] for the task regression, got \[\d+, 1\] from the model"),
+        (1, nn.MSELoss(), r"expected a loss of each entry, \[\d+, 1\], got \[\]"),
+    ],
+)
+def test_shapes_that_a_loss_would_broadcast_are_refused(targets: int, loss, message: str, tmp_path) -> None:
+    molecules = store()
+    molecules = molecules.with_targets(molecules.y.repeat(1, targets))
+    train, val = (molecules.subset(SPLIT[part]) for part in ("train", "val"))
+    task = Regression([f"y{t}" for t in range(targets)], loss=loss)
+    with pytest.raises(InputError, match=message):
+        fit(Fingerprint(), task, train, val, TrainSettings(**SMALL), tmp_path / "run")
+
+
 def test_folds_need_a_function_that_makes_their_networks(tmp_path) -> None:
     molecules, none = store(), store().subset(SPLIT["val"][:0])
     settings = TrainSettings(**SMALL | {"folds": 2, "epochs": 1})
