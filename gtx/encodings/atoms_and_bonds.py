@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gtx.encodings.encoding import CategoricalFeatureSpec, Encoding
+from gtx.encodings.encoding import CategoricalFeatureSpec, Encoding, integer_codes
 from gtx.graph import CompleteGraph
 
 
@@ -24,7 +24,7 @@ class AtomTypes(Encoding):
     The encoding reads the first column of `x`, int64 `[N, F]`. The encoding yields node codes `[N, 1]`.
 
     Raises:
-        ValueError: `size` is 0.
+        ValueError: `size` is 0; in `forward`, no codes in `x`.
     """
 
     node: CategoricalFeatureSpec
@@ -39,7 +39,7 @@ class AtomTypes(Encoding):
         self.node = CategoricalFeatureSpec((size,))
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
-        return data.x[:, :1], None
+        return integer_codes(data, "x")[:, :1], None
 
 
 class NodeDegree(Encoding):
@@ -82,7 +82,8 @@ class BondFeatures(Encoding):
     `[num_pairs, F]`.
 
     Raises:
-        ValueError: in `forward`, `edge_attr` of another shape; on a CPU, an edge that is not within a molecule.
+        ValueError: in `forward`, no codes in `edge_attr`, or of another shape; on a CPU, an edge that is not within a
+            molecule.
     """
 
     pair: CategoricalFeatureSpec
@@ -96,9 +97,9 @@ class BondFeatures(Encoding):
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
         shape = (data.edge_index.shape[1], len(self.sizes))
-        if data.edge_attr is None or data.edge_attr.shape != shape:
-            came = None if data.edge_attr is None else list(data.edge_attr.shape)
-            raise ValueError(f"expected edge_attr {list(shape)}, got {came}")
+        codes = integer_codes(data, "edge_attr")
+        if codes.shape != shape:
+            raise ValueError(f"expected edge_attr {list(shape)}, got {list(codes.shape)}")
         marked = data.edge_index.new_zeros(graph.num_pairs, shape[1], dtype=torch.long)
-        marked[graph.pair_of(data.edge_index)] = data.edge_attr.long() + 1
+        marked[graph.pair_of(data.edge_index)] = codes.long() + 1
         return None, marked

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspect import signature
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -63,6 +63,26 @@ class Encoding(nn.Module):
         """Write the class and the arguments that are attributes of the same name; equal texts, equal features."""
         values = {name: getattr(self, name) for name in signature(type(self)).parameters if hasattr(self, name)}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in values.items())})"
+
+
+def integer_codes(data: Data, name: Literal["x", "edge_attr"]) -> Tensor:
+    """Return the codes of the atoms or directed bonds of a batch, integers `[*, F]`.
+
+    Raises:
+        ValueError: there are none, they are no integers, or on a CPU one is negative.
+    """
+    codes = getattr(data, name, None)
+    real = codes is not None and (codes.is_floating_point() or codes.is_complex() or codes.dtype == torch.bool)
+    if codes is None or real or codes.dim() != 2:
+        came = None if codes is None else f"{codes.dtype} {list(codes.shape)}"
+        advice = "; of one-hot columns, argmax(-1, keepdim=True) is the code" if real else ""
+        raise ValueError(f"expected {name} of codes, integers [n, F], got {came}{advice}")
+    if codes.device.type == "cpu" and not torch.compiler.is_compiling() and bool((codes < 0).any()):
+        row, column = (codes < 0).nonzero()[0].tolist()
+        raise ValueError(
+            f"expected {name} of codes from 0 on, got {int(codes[row, column])} in row {row}, column {column}"
+        )
+    return codes
 
 
 class AddEncodingToData(BaseTransform):

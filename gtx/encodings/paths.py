@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gtx.base.loops import compiled_loop, run_in_threads
-from gtx.encodings.encoding import CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
+from gtx.encodings.encoding import CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding, integer_codes
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_selectors import adjacency, flatten
 from gtx.graph.packing import offsets, ragged
@@ -282,17 +282,17 @@ class ShortestPathBonds(Encoding):
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
-        if data.edge_attr is None or data.edge_attr.dim() != 2:
-            came = None if data.edge_attr is None else list(data.edge_attr.shape)
-            raise ValueError(f"expected bond types in the first column of edge_attr [E, F], got {came}")
+        bond = integer_codes(data, "edge_attr")[:, 0].long()
         distance = self.distance(data, graph)[1].squeeze(1)
         counts = torch.zeros(graph.num_pairs, self.length, self.bond_size, device=distance.device)
         way = self._average if compiled(data.edge_index, graph) else self._sum
-        return None, way(data, graph, distance, counts).flatten(1)
+        return None, way(data.edge_index, bond, graph, distance, counts).flatten(1)
 
-    def _average(self, data: Data, graph: CompleteGraph, distance: Tensor, counts: Tensor) -> Tensor:
+    def _average(
+        self, edge_index: Tensor, bond: Tensor, graph: CompleteGraph, distance: Tensor, counts: Tensor
+    ) -> Tensor:
         """Compute the values by compiled loops."""
-        (sender, receiver), bond = data.edge_index.long(), data.edge_attr[:, 0].long()
+        sender, receiver = edge_index.long()
         if len(bond) != len(sender) or (len(bond) and not 0 <= bond.min() <= bond.max() < self.bond_size):
             raise ValueError(f"expected a bond type from 0 to {self.bond_size - 1} for each of {len(sender)} edges")
         order = receiver.argsort(stable=True)
@@ -304,14 +304,14 @@ class ShortestPathBonds(Encoding):
         run_in_threads(average_bonds_along_paths, work, ptr, pair_ptr, *edges, self.bond_size, *paths, flat)
         return counts
 
-    def _sum(self, data: Data, graph: CompleteGraph, distance: Tensor, counts: Tensor) -> Tensor:
+    def _sum(self, edge_index: Tensor, bond: Tensor, graph: CompleteGraph, distance: Tensor, counts: Tensor) -> Tensor:
         """Compute the values by sums over all steps that lead away from their receivers."""
-        start = graph.batch[data.edge_index[0]]
-        bond, place = ragged(graph.ptr.diff()[start])  # for every bond w -> s and every atom r of its molecule
-        r = graph.ptr[start][bond] + place  # the pairs (r, w) and (r, s)
-        before, after = (graph.pair_of(torch.stack([end[bond], r])) for end in data.edge_index)
+        start = graph.batch[edge_index[0]]
+        edge, place = ragged(graph.ptr.diff()[start])  # for every bond w -> s and every atom r of its molecule
+        r = graph.ptr[start][edge] + place  # the pairs (r, w) and (r, s)
+        before, after = (graph.pair_of(torch.stack([end[edge], r])) for end in edge_index)
         on = (distance[after] == distance[before] + 1) & (distance[after] <= self.farthest)
-        before, after, bond = before[on], after[on], data.edge_attr[bond[on], 0]
+        before, after, bond = before[on], after[on], bond[edge[on]]
         order = distance[after].argsort()
         each = torch.bincount(distance[after]).tolist()
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from gtx.encodings.encoding import ContinuousFeatureSpec, Encoding
+from gtx.encodings.encoding import ContinuousFeatureSpec, Encoding, integer_codes
 from gtx.graph import CompleteGraph
 
 # --- The distance of pairs, functions of it, and sums of these.
@@ -177,7 +177,7 @@ class GaussianDistance(RadialBasis):
     def rescale(self, distance: Tensor, data: Data, graph: CompleteGraph) -> Tensor:
         if self.pair_types is None:
             return distance
-        sender, receiver = data.x[:, 0][graph.pair_index]
+        sender, receiver = integer_codes(data, "x")[:, 0][graph.pair_index]
         return self.scale[receiver, sender] * distance + self.shift[receiver, sender]
 
     def basis(self, distance: Tensor) -> Tensor:
@@ -444,7 +444,7 @@ class NeighbourDistancesAndAngles(Encoding):
         directions = self.directions(data, graph)
         with torch.autocast(directions.device.type, enabled=False):  # small differences of geometry need their digits
             _, radial = self.distance(data, graph)
-            types, dtype = (1 + self.types)[data.x[graph.pair_index[0], 0]], self.types.dtype
+            types, dtype = (1 + self.types)[integer_codes(data, "x")[graph.pair_index[0], 0]], self.types.dtype
             moments = _sums(directions.to(dtype), types * self.filter(radial.to(dtype)), graph)
             first, *higher = (moments[:, degree] for degree in HARMONICS)
             products = [
@@ -518,6 +518,6 @@ class NeighbourAtomTypes(Encoding):
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
         with torch.autocast(graph.ptr.device.type, enabled=False):
             radial = self.distance(data, graph)[1][:, :-1]  # without the channel that is 1 at any distance
-            types = self.types(data.x[:, 0])[graph.pair_index[0]]
+            types = self.types(integer_codes(data, "x")[:, 0])[graph.pair_index[0]]
             messages = types * self.filter(radial.to(types.dtype))
             return sum_over_others(messages, graph), None

@@ -87,7 +87,10 @@ class CompleteGraph:
             ValueError: `batch` is not a vector of integers, not sorted, or has numbers that are of no graph.
         """
         if not isinstance(batch, Tensor):
-            raise TypeError(f"expected a batch vector [N], such as batch.batch of a Batch, got {type(batch).__name__}")
+            raise TypeError(
+                f"expected a batch vector [N], such as batch.batch of a Batch, got {type(batch).__name__}; "
+                "for one graph of N nodes use from_ptr(torch.tensor([0, N]))"
+            )
         if batch.dim() != 1 or batch.dtype not in (torch.long, torch.int):
             raise ValueError(f"expected a batch vector of integers [N], got {batch.dtype} {list(batch.shape)}")
         below = batch.diff(prepend=batch.new_zeros(1)) < 0
@@ -245,6 +248,8 @@ class CompleteGraph:
 
 def _check_ptr(ptr: Tensor) -> Tensor:
     """Return offsets as int64 in one piece, as compiled loops read them, or refuse what are none."""
+    if not isinstance(ptr, Tensor):
+        raise TypeError(f"expected a tensor ptr of integers [B + 1], got {type(ptr).__name__}")
     if ptr.dim() != 1 or len(ptr) == 0 or ptr.dtype not in (torch.long, torch.int):
         raise ValueError(f"expected ptr of integers [B + 1], got {ptr.dtype} {list(ptr.shape)}")
     if int(ptr[0]) != 0 or bool((ptr.diff() < 0).any()):

@@ -122,7 +122,8 @@ class EdgeAttention(MessagePassing):
             hint = did_you_mean(name, signature(EdgeAttention).parameters)
             raise TypeError(f"EdgeAttention has no argument {name!r}{hint}")
         super().__init__(aggr="add", node_dim=0, **kwargs)
-        self.in_channels = in_channels
+        source, target = in_channels if isinstance(in_channels, tuple | list) else (in_channels, in_channels)
+        self.in_channels = in_channels if isinstance(in_channels, int) else (source, target)
         self.out_channels = out_channels
         self.heads = heads
         self.key_channels: int = out_channels if key_channels is None else key_channels
@@ -142,7 +143,10 @@ class EdgeAttention(MessagePassing):
         self.normaliser: Softmax | Normaliser = Softmax() if normaliser is None else normaliser
         for module in (self.score, self.normaliser, gate, merge):
             channels = out_channels if module is merge else self.key_channels
-            for name, size in (("heads", heads), ("channels", channels), ("edge_dim", edge_dim)):
+            sizes = [("heads", heads), ("channels", channels), ("edge_dim", edge_dim)]
+            if not type(module).__module__.startswith("gtx."):  # there the names may mean something else
+                sizes = sizes[:2] if isinstance(module, Score) else []
+            for name, size in sizes:
                 if size is not None and getattr(module, name, None) not in (None, size):
                     raise ValueError(f"expected modules for {name} {size}, got {module}")
         if edge_dim is None and (edge_key or edge_value is True or isinstance(edge_bias, nn.Module)):
@@ -152,7 +156,6 @@ class EdgeAttention(MessagePassing):
         self.value_activation = value_activation
         self.gate = gate
 
-        source, target = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
         self.projections = projections
         self._check_projections(source, target)
         self.lin_query: Linear | None = (
@@ -234,7 +237,7 @@ class EdgeAttention(MessagePassing):
         size: tuple[int, int] | None = None,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """Return the output of `forward` and, on request, the weights `[E, H]` and the states `[E, state_width]`."""
-        source, target = x if isinstance(x, tuple) else (x, x)
+        source, target = x if isinstance(x, tuple | list) else (x, x)
         if target is None:
             target = self._without_features(source, edge_index, size)
         if edge_attr is not None and edge_attr.dim() == 1 and self.edge_dim == 1:
@@ -348,7 +351,7 @@ class EdgeAttention(MessagePassing):
         sides = self.in_channels if isinstance(self.in_channels, tuple) else (self.in_channels, self.in_channels)
         weight = next(self.parameters(), None)
         dtype = torch.get_default_dtype() if weight is None else weight.dtype
-        casts = weight is None or torch.is_autocast_enabled(source.device.type)
+        casts = weight is None or (not source.is_meta and torch.is_autocast_enabled(source.device.type))
         for x, channels in zip((source, target), sides, strict=True):
             if x.dim() != 2 or (channels != -1 and channels != x.size(1)):
                 raise ValueError(f"expected x [N, {'C' if channels == -1 else channels}], got {list(x.shape)}")
@@ -356,7 +359,8 @@ class EdgeAttention(MessagePassing):
         mapped = edge_attr if any(isinstance(each, Linear) for each in maps) else None  # other modules may read codes
         for name, tensor in (("x", source), ("x", target), ("edge features", mapped)):
             if tensor is not None and (not tensor.is_floating_point() or (tensor.dtype != dtype and not casts)):
-                raise ValueError(f"expected {name} of {dtype}, as the weights are, got {tensor.dtype}")
+                advice = "" if tensor.is_floating_point() else ": gtx.nn.CategoricalEmbedding makes vectors of codes"
+                raise ValueError(f"expected {name} of {dtype}, as the weights are, got {tensor.dtype}{advice}")
         if isinstance(edge_index, CompleteGraph):
             if self.explain or self._message_forward_hooks:
                 raise ValueError(

@@ -178,6 +178,31 @@ def test_transform_puts_it_on_a_data(encoding: Encoding, batch: Batch) -> None:
     assert repr(AddEncodingToData(encoding)) == f"AddEncodingToData({encoding})"
 
 
+CODES = [
+    (AtomTypes(4), "x"),
+    (BondFeatures((3,)), "edge_attr"),
+    (ShortestPathBonds(4), "edge_attr"),
+    (GaussianDistance(8, pair_types=4), "x"),
+    (NeighbourDistancesAndAngles(GaussianDistance(8), 4, 5), "x"),
+    (NeighbourAtomTypes(ExpNormDistance(6, 3.0), 4, 5), "x"),
+]
+
+
+@pytest.mark.parametrize(("encoding", "name"), CODES, ids=repr)
+def test_what_are_no_codes_is_named(encoding: Encoding, name: str) -> None:
+    data = Data(x=torch.ones(2, 1).long(), edge_index=torch.tensor([[0, 1], [1, 0]]), pos=torch.randn(2, 3))
+    data.edge_attr = torch.ones(2, 1).long()
+    AddEncodingToData(encoding)(data.clone())
+    one_hot, negative = torch.eye(2), torch.tensor([[0], [-1]])
+    for wrong, came in (
+        (one_hot, r"integers \[n, F\], got torch.float32 \[2, 2\]; of one-hot"),
+        (negative, "from 0 on, got -1 in row 1, column 0"),
+    ):
+        data[name] = wrong
+        with pytest.raises(ValueError, match=f"expected {name} of codes.* {came}"):
+            AddEncodingToData(encoding)(data)
+
+
 def test_transform_of_points_without_bonds() -> None:
     data = AddEncodingToData(GaussianDistance(8))(Data(pos=torch.randn(3, 3)))
     assert data.pair_encoding.shape == (9, 9)

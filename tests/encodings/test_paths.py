@@ -177,7 +177,7 @@ def test_bonds_of_the_wrong_kind_are_named() -> None:
         ShortestPathBonds(3)(data, graph)
     data.edge_attr = None
     for encoding in (BondFeatures([4]), ShortestPathBonds(3)):
-        with pytest.raises(ValueError, match=r"edge_attr \[.*\], got None"):
+        with pytest.raises(ValueError, match=r"edge_attr of codes, .*, got None"):
             encoding(data, graph)
 
 

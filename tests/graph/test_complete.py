@@ -67,6 +67,10 @@ def test_unsorted_batch_vector_is_named() -> None:
         CompleteGraph.from_batch(torch.zeros(3))
     with pytest.raises(ValueError, match="never descends"):
         CompleteGraph.from_ptr(torch.tensor([0, 3, 2]))
+    with pytest.raises(TypeError, match=r"expected a tensor ptr of integers \[B \+ 1\], got list"):
+        CompleteGraph.from_ptr([0, 3])
+    with pytest.raises(TypeError, match=r"got NoneType; for one graph of N nodes use from_ptr\(torch.tensor"):
+        CompleteGraph.from_batch(None)
     with pytest.raises(TypeError, match=r"such as batch\.batch of a Batch, got Data"):
         CompleteGraph.from_batch(Data(x=torch.zeros(2, 3)))
 

@@ -17,10 +17,12 @@ from gtx.attention import (
     GATv2Score,
     GRITScore,
     HeadGate,
+    HeadMerge,
     LearnedSumOverHeads,
     LinearHeadMerge,
     RMATScore,
     ScaledDotScore,
+    Score,
 )
 from gtx.encodings import CategoricalFeatureSpec, ContinuousFeatureSpec
 from gtx.graph import CompleteGraph
@@ -55,6 +57,9 @@ def test_widths_may_be_left_to_the_first_batch() -> None:
     assert layer((source, target), torch.tensor([[0, 4, 2, 3], [0, 0, 2, 2]])).shape == (3, 8)
     assert layer.lin_key.in_channels == 7 and layer.lin_query.in_channels == 6
     assert EdgeAttention(-1, 4)(source, torch.tensor([[0], [1]])).shape == (5, 4)
+    assert EdgeAttention([7, 6], 4)([source, target], torch.tensor([[4], [1]])).shape == (3, 4)
+    meta = torch.device("meta")  # shapes alone
+    assert EdgeAttention(7, 4).to(meta)(source.to(meta), torch.tensor([[0], [1]]).to(meta)).shape == (5, 4)
 
 
 class Net(torch.nn.Module):
@@ -149,7 +154,9 @@ def test_nodes_of_another_width_or_type_are_named() -> None:
             layer(x.double(), edges, e)
         with pytest.raises(ValueError, match=r"got torch.int64"):
             layer(x.long(), edges, e)
-        with pytest.raises(ValueError, match=r"expected edge features of torch.float32, .*, got torch.int64"):
+        with pytest.raises(
+            ValueError, match=r"edge features of torch.float32, .*, got torch.int64: .*CategoricalEmbedding"
+        ):
             layer(x, edges, e.long())
         with torch.autocast("cpu", dtype=torch.bfloat16):
             layer(x.bfloat16(), edges, e)
@@ -272,6 +279,32 @@ def test_parts_that_need_edge_features(parts: dict, edges: object) -> None:
         EdgeAttention(8, 4, 2, **parts)(X, edges)
 
 
+class OwnScore(Score):
+    """The dot product, and the first two edge features as a bias."""
+
+    def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
+        return (query * key).sum(-1) + edge[..., :2]
+
+
+class OwnGate(torch.nn.Module):
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.channels, self.linear = channels, torch.nn.Linear(channels, 2)
+
+    def forward(self, target: Tensor, source: Tensor, edge_index: object) -> Tensor:
+        return self.linear(target).sigmoid()
+
+
+class OwnMerge(HeadMerge):
+    channels = 7
+
+    def width(self, heads: int, channels: int) -> int:
+        return self.channels
+
+    def forward(self, heads: Tensor) -> Tensor:
+        return heads.flatten(1)[:, : self.channels]
+
+
 ONE = "make key and value one: expected key_channels 4, got 3"
 REFUSED = [
     ({"projections": "query"}, "projections out of separate, key_value, shared, none, got query"),
@@ -284,6 +317,7 @@ REFUSED = [
     ({"edge_bias": torch.nn.Identity(), "edge_dim": 5}, "one channel per head: expected edge_dim 2, got 5"),
     *(({"edge_value": v, "edge_dim": 5}, f"edge_value True, False or 'state', got {v!r}") for v in ("states", 1)),
     ({"score": GATv2Score(4, 4)}, r"expected modules for heads 2, got GATv2Score\(heads=4, channels=4\)"),
+    ({"score": OwnScore(3)}, r"for heads 2, got OwnScore\(heads=3\)"),
     ({"score": GATScore(2, 16)}, r"expected modules for channels 4, got GATScore\(heads=2, channels=16\)"),
     ({"score": RMATScore(2, 4, 3), "edge_dim": 5}, r"for edge_dim 5, got RMATScore\(heads=2, channels=4, edge_dim=3\)"),
     ({"normaliser": GatedSoftmax(2, 3), "edge_dim": 5}, r"for edge_dim 5, got GatedSoftmax\(2, 3\)"),
@@ -297,6 +331,12 @@ REFUSED = [
 def test_settings_that_contradict_each_other(options: dict, message: str) -> None:
     with refused(message):
         EdgeAttention(**({"in_channels": 8, "out_channels": 4, "heads": 2} | options))
+
+
+@pytest.mark.parametrize("parts", [{"score": OwnScore(edge_dim=2)}, {"gate": OwnGate(8)}, {"merge": OwnMerge()}])
+def test_parts_of_ones_own_have_names_of_their_own(parts: dict) -> None:
+    layer = EdgeAttention(8, 4, 2, edge_dim=5, **parts)
+    assert layer(X, GRAPH, torch.randn(13, 5)).shape == (5, layer.width)
 
 
 def test_layers_whose_parts_miss_something() -> None:
