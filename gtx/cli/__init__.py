@@ -63,7 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure") and stream.errors == "strict":
             stream.reconfigure(errors="replace")  # a terminal that knows only ASCII shows other characters as ?
     command = next(iter(words), "")
-    resumable = "; run the same command again to resume" if command in RESUMED else ""
+    same = "the same command without --overwrite" if "--overwrite" in words else "the same command"
+    resumable = f"; run {same} again to resume" if command in RESUMED else ""
     try:
         with raise_on_sigterm():
             return _run(command, words[1:])

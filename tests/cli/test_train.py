@@ -72,5 +72,8 @@ def test_training_goes_on_when_there_is_room_again(tmp_path, capsys) -> None:
         named, reason = said.removeprefix("gtx: ").rsplit(": ", 1)
         assert Path(named).match(str(out / file)), said
         assert reason == "File too large; run the same command again to resume\n"
+        with room(kilobytes):
+            assert main([*words, "--overwrite"]) == 2
+        assert capsys.readouterr().err.endswith("; run the same command without --overwrite again to resume\n")
         assert not list(out.rglob("*.part"))
     assert main(words) == 0
