@@ -33,7 +33,7 @@ from gtx.molecules.reactions import read_graph, read_sides
 from gtx.molecules.sketch import MOST_ATOMS, Sketch, sketch_to_smiles, smiles_to_sketch
 from gtx.prediction import Predictor
 from gtx.serve import ServiceLimits
-from gtx.serve.processes import Batcher, ModelProcess, explain
+from gtx.serve.processes import Batcher, ModelProcess, explain_in
 from gtx.serve.tables import (
     PredictedTable,
     TooManyRows,
@@ -314,7 +314,7 @@ def make_app(
         for text in (smiles,) if isinstance(smiles, str) else smiles:
             check_smiles(text, limits.max_smiles)
         words = (smiles, asked.method, asked.target, asked.features, limits.max_explained)
-        return await while_connected(request, explaining.call(explain, *words))
+        return await while_connected(request, explain_in(explaining, *words))
 
     # FastAPI calls these plain functions in threads
 

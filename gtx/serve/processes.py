@@ -7,6 +7,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from functools import partial
 from itertools import accumulate, chain
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -14,9 +15,10 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from loky import ProcessPoolExecutor
 
-from gtx.base.errors import InputError
+from gtx.base.errors import InputError, printable
 from gtx.data.featurising import DEADLY, default_chunk_size, make_process_pool
 from gtx.explain import Attribution, Explanation, compute_attribution, explain_prediction
+from gtx.molecules import MoleculeError
 from gtx.molecules.perception import Text
 from gtx.prediction import Predictor
 from gtx.prediction.streaming import Chunk, ChunkAnswers, predict_chunk
@@ -223,6 +225,19 @@ def split(answered: ChunkAnswers, counts: Sequence[int]) -> Iterator[ChunkAnswer
 
 
 # --- Explanations.
+
+
+async def explain_in(process: ModelProcess, smiles: Text, *words: Any) -> dict[str, str]:
+    """Call `explain` in the process of the model, a second time where the first has ended it.
+
+    Raises:
+        MoleculeError: as `explain`, or the molecule has ended the process twice.
+    """
+    for _ in range(2):
+        with suppress(BrokenProcessPool):
+            return await process.call(explain, smiles, *words)
+    raise MoleculeError(f"{printable(smiles if isinstance(smiles, str) else ', '.join(smiles))} {DEADLY}")
+
 
 DRAWS = 20  # random sets of atoms, or orders of them: fewer than those of `gtx explain`, as a person waits
 

@@ -99,6 +99,9 @@ def training_lines(settings: TrainSettings, blended: Blended, result: RunResult,
         lines.append(f"memory was short: batches of {least:,} pairs, not {settings.batch_pairs:,}")
     if baselines and predictor.kernel_member and not result.folded:
         lines.append("the baselines are fitted to the training rows alone, the kernel of the blend to more")
+    if predictor.kernel_member or result.folded:
+        told = "validation rows are predicted by what did not learn them; gtx predict may differ"
+        lines.append(f"predictions.csv: {told}")
     for name, limits in result.attainable.items():
         errors = {part: result.metrics[part]["per_target"][name]["rmse"] for part in ("test", "val")}
         part = next((part for part, error in errors.items() if error is not None), None)

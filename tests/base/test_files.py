@@ -19,6 +19,15 @@ def test_takes_its_name_when_all_of_it_has_reached_the_disk(tmp_path, monkeypatc
     assert state.st_ino == file.stat().st_ino and state.st_size == 4 and not was_there
 
 
+def test_two_threads_may_write_one_file(tmp_path) -> None:
+    file = tmp_path / "b.txt"
+    with atomic_file(file, "w") as first:  # of another thread: the number of the process is the same
+        first.write("all of the first")
+        write_text(file, "second")
+        assert file.read_text() == "second"
+    assert file.read_text() == "all of the first" and list(tmp_path.iterdir()) == [file]
+
+
 def test_an_error_leaves_what_was_there(tmp_path) -> None:
     file = tmp_path / "b.txt"
     write_text(file, "old")

@@ -375,6 +375,19 @@ def test_connections_beyond_the_limit_are_refused(predictor: Predictor) -> None:
         until(lambda: client.get("/health").status == 200)
 
 
+def test_a_molecule_that_ends_the_process_of_explanations_is_named(client: Client, monkeypatch) -> None:
+    tried = []
+
+    def die(predictor: Predictor, smiles: str, *words: Any) -> None:
+        tried.append(smiles)
+        raise BrokenProcessPool
+
+    monkeypatch.setattr("gtx.serve.processes.explain", die)
+    found = client.post("/explain", {"smiles": "CCBr"})
+    assert found.status == 422 and tried == ["CCBr"] * 2
+    assert found.json() == {"error": f"the molecule CCBr {DEADLY}", "atoms": []}
+
+
 class Imagined:
     """As a process of the model, which dies at bromine and has an error at chlorine."""
 

@@ -16,7 +16,7 @@ from gtx.prediction.model_file import blend_outputs
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings
-from gtx.workflow import train_model
+from gtx.workflow import RunResult, train_model
 from gtx.workflow.blending import blend_weights, fitted_kernel, kernel_spec, obstacle_to_blend
 from tests.molecules_for_tests import store
 from tests.tables import ALONE, TINY, molecules, read, write
@@ -42,12 +42,18 @@ def learn(table: Path, out: Path, target: str = "solvation_water", **options):
 
 
 @pytest.fixture(scope="module")
-def runs(table: Path, tmp_path_factory) -> dict[str, Path]:
+def outcomes(table: Path, tmp_path_factory) -> dict[str, RunResult]:
     """The same training, mixed and not."""
     folder = tmp_path_factory.mktemp("runs")
-    for blend in ("kernel", "no"):
-        learn(table, folder / blend, blend=blend, report=blend == "kernel", baselines=True)
-    return {blend: folder / blend / "model.gtx" for blend in ("kernel", "no")}
+    return {
+        blend: learn(table, folder / blend, blend=blend, report=blend == "kernel", baselines=True)
+        for blend in ("kernel", "no")
+    }
+
+
+@pytest.fixture(scope="module")
+def runs(outcomes: dict[str, RunResult]) -> dict[str, Path]:
+    return {blend: outcome.out / "model.gtx" for blend, outcome in outcomes.items()}
 
 
 def measured(rows: int = 40, columns: int = 1) -> tuple[MoleculeStore, torch.Tensor]:
@@ -110,6 +116,16 @@ def test_a_blend_is_both_and_describes_itself(runs: dict[str, Path], table: Path
     assert words in report and "Its network alone" in report and "Its kernel alone" in report
     kept, parts = both.header.training, [row["split"] for row in read(runs["kernel"].parent / "predictions.csv")]
     assert kept.rows == [i for i, part in enumerate(parts, 1) if part != "test"] and kept.trained == len(kept)
+
+
+@pytest.mark.parametrize("blend", ["kernel", "no"])
+def test_validation_rows_that_are_predicted_otherwise_are_told(outcomes: dict[str, RunResult], blend: str) -> None:
+    told = [note for note in outcomes[blend].notes if note.startswith("predictions.csv:")]
+    rows = [row for row in read(outcomes[blend].out / "predictions.csv") if row["split"] == "val"]
+    written = [float(row["solvation_water_pred"]) for row in rows]
+    predicted = gtx.load(outcomes[blend].out / "model.gtx", device="cpu").predict([row["smiles"] for row in rows])
+    differ = not np.allclose(predicted["solvation_water_pred"], written, rtol=1e-4)
+    assert differ == bool(told) == (blend == "kernel")
 
 
 def test_the_kernel_baseline_is_the_same_with_and_without_a_blend(runs: dict[str, Path]) -> None:
