@@ -38,10 +38,19 @@ def matrix_features(graph: CompleteGraph = GRAPH, dtype: torch.dtype = torch.flo
     return torch.stack([distance, bonded.double(), known.double()], -1).to(dtype).requires_grad_()
 
 
-def project(linear: nn.Module, x: Tensor, heads: int) -> Tensor:
+def linear(module: nn.Module, x: Tensor) -> Tensor:
+    r"""\(W x + b\)."""
+    return x @ module.weight.T + (0.0 if module.bias is None else module.bias)
+
+
+def project(module: nn.Module, x: Tensor, heads: int) -> Tensor:
     r"""\(W x + b\), head by head, `[N, H, C]`."""
-    out = x @ linear.weight.T + (0.0 if linear.bias is None else linear.bias)
-    return out.view(len(x), heads, -1)
+    return linear(module, x).view(len(x), heads, -1)
+
+
+def scaled_dot(query: Tensor, key: Tensor, pair: int = 0) -> Tensor:
+    """The usual score, `[H]`."""
+    return (query * key).sum(-1) / query.shape[-1] ** 0.5
 
 
 def softmax(scores: Tensor, pairs: list[int] | None = None) -> Tensor:
@@ -80,6 +89,28 @@ def attention(
         values = torch.stack([value(r, s, p) for s, p in into])
         collected.append((weights.unsqueeze(-1) * values).sum(0))
     return torch.stack(collected)
+
+
+def by_equation(
+    layer: nn.Module,
+    x: Tensor,
+    score: Callable[[Tensor, Tensor, int], Tensor],
+    value: Callable[[Tensor, int], Tensor] = lambda value, pair: value,
+    weigh: Callable[[Tensor, list[int]], Tensor] = softmax,
+) -> Tensor:
+    """What a layer yields that projects to query, key and value, head beside head, behind its last weights if any.
+
+    Args:
+        layer: whose weights are taken.
+        x: of the nodes.
+        score: of (query, key, pair), `[H, C]` each, to `[H]`.
+        value: of (value, pair) to what is collected, `[H, D]`.
+        weigh: see `attention`.
+    """
+    q, k = (project(part, x, layer.heads) for part in (layer.lin_query, layer.lin_key))
+    v = k if layer.lin_value is None else project(layer.lin_value, x, layer.heads)
+    out = attention(lambda r, s, p: score(q[r], k[s], p), lambda r, s, p: value(v[s], p), weigh).flatten(1)
+    return out if layer.lin_out is None else linear(layer.lin_out, out)
 
 
 def close(one: Tensor, other: Tensor, tolerance: float = 1e-10) -> None:

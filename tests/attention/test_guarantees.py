@@ -16,16 +16,23 @@ from tests.attention.family import CASES, H, make
 EVERY = pytest.mark.parametrize("name", CASES)
 
 
-def everything(layer: EdgeAttention, x: Tensor, edges: object, e: Tensor | None) -> dict[str, Tensor]:
-    """Output, weights, states, and the gradient of a random sum of the output and states in everything there is."""
+def everything(layer: EdgeAttention, x: Tensor, edges: object, e: Tensor | None, used: list) -> list[Tensor | None]:
+    """Output, weights and states of the edges, and the gradient of a sum of output and states in all that is used."""
     out, weights, states = layer.attend(x, edges, e, weights=True, states=True)
-    generator = torch.Generator().manual_seed(5)
-    total = sum((t * torch.randn(t.shape, generator=generator).to(t.dtype)).sum() for t in (out, states))
-    used = {"x": x, "e": e, **dict(layer.named_parameters())}
-    used = {name: tensor for name, tensor in used.items() if tensor is not None}
-    grads = torch.autograd.grad(total, list(used.values()), allow_unused=True)
-    found = {f"d/d{name}": grad for name, grad in zip(used, grads, strict=True) if grad is not None}
-    return {"out": out, "weights": weights, "states": states, **found}
+    if isinstance(edges, CompleteGraph):
+        assert edges.mask is None or weights[~edges.mask].eq(0).all()
+        weights, states = edges.select(weights), edges.select(states)
+    total = sum((t * torch.linspace(-1, 2, t.numel()).view_as(t).to(t)).sum() for t in (out, states))
+    return [out, weights, states, *torch.autograd.grad(total, [u for u in used if u is not None], allow_unused=True)]
+
+
+def assert_same(results: list[list[Tensor | None]], tolerance: float) -> None:
+    """One after the other is finite and close, or absent in both."""
+    for one, other in zip(*results, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            assert one.isfinite().all()
+            close(one, other, tolerance)
 
 
 @pytest.mark.parametrize(
@@ -45,12 +52,12 @@ def test_blocks_of_receivers_change_nothing(name: str, monkeypatch) -> None:
     layer, graph = make(name), complete([3, 5])
     x, e = CASES[name].inputs(graph)
     masked = graph.masked(torch.rand(graph.num_pairs, generator=torch.Generator().manual_seed(3)) < 0.7)
-    whole = [everything(layer, x, edges, e) for edges in (graph, masked)]
-    monkeypatch.setattr("gtx.attention.definition._BLOCK", 1)
-    for edges, before in zip((graph, masked), whole, strict=True):
-        after = everything(layer, x, edges, e)
-        for key in before:
-            close(after[key], before[key], 1e-12)
+    for edges in (graph, masked):
+        results = []
+        for block in (1 << 22, 1):
+            monkeypatch.setattr("gtx.attention.definition._BLOCK", block)
+            results.append(everything(layer, x, edges, e, [x, e, *layer.parameters()]))
+        assert_same(results, 1e-12)
 
 
 @EVERY
@@ -115,22 +122,11 @@ def test_a_masked_graph_is_the_edge_list_that_is_left(name: str) -> None:
     graph, layer = masked(), make(name)
     x, e = CASES[name].inputs()
     assert 0 < graph.num_edges < GRAPH.num_pairs
-    used = [t for t in (x, e, *layer.parameters()) if t is not None]
-    torch.manual_seed(0)
-    target = torch.randn(len(x), layer.width, dtype=x.dtype)
-    results = []
     spoilt, of_edges = (None, None) if e is None else (torch.where(graph.mask[:, None], e, torch.nan), graph.select(e))
-    for edges, given in ((graph, spoilt), (graph.edge_index, of_edges)):
-        out, weights, states = layer.attend(x, edges, given, weights=True, states=True)
+    results = [
+        everything(layer, x, edges, given, [x, e, *layer.parameters()])
+        for edges, given in ((graph, spoilt), (graph.edge_index, of_edges))
+    ]
+    assert_same(results, 1e-10)
+    for out, *_ in results:
         assert out[[*LONELY, 11, 12]].eq(without_edges(layer)).all()
-        if edges is graph:
-            assert weights[~graph.mask].eq(0).all()
-            weights, states = graph.select(weights), graph.select(states)
-        of_states = torch.linspace(-1, 1, states.numel()).view_as(states).to(x.dtype)
-        total = (out * target).sum() + (states * of_states).sum()
-        results.append([out, weights, states, *torch.autograd.grad(total, used, allow_unused=True)])
-    for one, other in zip(*results, strict=True):
-        assert (one is None) == (other is None)
-        if one is not None:
-            assert one.isfinite().all()
-            close(one, other)

@@ -7,32 +7,7 @@ from torch import Tensor, nn
 from gtx.attention import DistanceAdjacencyBlend, GatedSoftmax, Hardmax, Normaliser, Softmax
 from gtx.attention.normalisers import CompleteGraphAggregator, EdgeListAggregator
 from gtx.nn import EdgeAttention
-from tests.attention.by_hand import attention, in_both_layouts, inputs, matrix_features, project
-
-B, N, H = 2, 6, 3
-PADDED = torch.tensor([[False] * 6, [False] * 4 + [True] * 2])[:, None, :, None]  # the second molecule has 4 atoms
-
-
-def masked() -> Tensor:
-    """bool `[B, N, N, 1]`, True where there is no edge; one receiver has none at all."""
-    absent = (torch.rand(B, N, N, 1, generator=torch.Generator().manual_seed(0)) < 0.4) | PADDED
-    absent[0, 2] = True
-    return absent
-
-
-def scores() -> tuple[Tensor, Tensor]:
-    torch.manual_seed(1)
-    score = torch.randn(B, N, N, H, dtype=torch.float64)
-    score[0, 1, 3] = score[0, 1, 0]  # a tie
-    edge = torch.stack([4 * torch.rand(B, N, N), torch.rand(B, N, N).round(), torch.rand(B, N, N).round()], -1)
-    return score, edge.double()
-
-
-def as_list(absent: Tensor) -> tuple[Tensor, EdgeListAggregator]:
-    """Which pairs are edges, and these edges as a list."""
-    present = ~absent.expand(B, N, N, 1).squeeze(-1)
-    molecule, receiver, _ = present.nonzero(as_tuple=True)
-    return present, EdgeListAggregator(molecule * N + receiver, B * N)
+from tests.attention.by_hand import by_equation, in_both_layouts, inputs, matrix_features, scaled_dot
 
 
 def one_receiver(normaliser: Normaliser, score: Tensor) -> Tensor:
@@ -50,12 +25,11 @@ def test_large_scores_do_not_overflow() -> None:
 
 
 def test_temperature_divides_the_scores_and_has_both_limits() -> None:
-    score, _ = scores()
-    score = score[0, 0]
+    score = torch.randn(6, 3, dtype=torch.float64)
     torch.testing.assert_close(one_receiver(Softmax(0.7), score), (score / 0.7).softmax(0), atol=1e-14, rtol=0)
     hard = one_receiver(Hardmax(), score)
     torch.testing.assert_close(one_receiver(Softmax(1e-4), score), hard, atol=1e-10, rtol=0)
-    torch.testing.assert_close(one_receiver(Softmax(1e9), score), torch.full_like(score, 1 / N), atol=1e-8, rtol=0)
+    torch.testing.assert_close(one_receiver(Softmax(1e9), score), torch.full_like(score, 1 / 6), atol=1e-8, rtol=0)
     for wrong in (0.0, -1.0):
         with pytest.raises(ValueError, match=f"temperature above 0 .*Hardmax.*, got {wrong}"):
             Softmax(wrong)
@@ -67,19 +41,12 @@ def test_hardmax_shares_among_the_largest_alone() -> None:
     torch.testing.assert_close(one_receiver(Hardmax(), score), expected)
 
 
-@pytest.mark.parametrize("absent", [PADDED, masked()], ids=["padding", "masked"])
-def test_hardmax_goes_backward_as_the_softmax(absent: Tensor) -> None:
+def test_hardmax_goes_backward_as_the_softmax() -> None:
     """Straight-through: the gradient is Σ w_s (g_s - Σ w g), with the softmax's w."""
-    score = scores()[0].requires_grad_()
-    given = torch.randn(score.shape, dtype=torch.float64)
-    absent = absent.expand(B, N, N, 1)
-    w = score.detach().masked_fill(absent, -torch.inf).softmax(2).nan_to_num(0.0)
-    expected = w * (given - (w * given).sum(2, keepdim=True))
-    (grad,) = torch.autograd.grad((Hardmax()(score, None, CompleteGraphAggregator(absent, False)) * given).sum(), score)
-    torch.testing.assert_close(grad, expected, atol=1e-12, rtol=0)
-    present, listed = as_list(absent)
-    (grad,) = torch.autograd.grad((Hardmax()(score[present], None, listed) * given[present]).sum(), score)
-    torch.testing.assert_close(grad, expected, atol=1e-12, rtol=0)
+    score = torch.randn(6, 3, dtype=torch.float64, requires_grad=True)
+    given, w = torch.randn(6, 3, dtype=torch.float64), score.detach().softmax(0)
+    (grad,) = torch.autograd.grad((one_receiver(Hardmax(), score) * given).sum(), score)
+    torch.testing.assert_close(grad, w * (given - (w * given).sum(0)), atol=1e-12, rtol=0)
 
 
 # --- Edge features within the weights: MAT's blend, written out.
@@ -115,9 +82,7 @@ def test_mat_blends_attention_distance_and_adjacency(kernel: str, learned: bool)
         weights = layer.normaliser.logits.exp() / layer.normaliser.logits.exp().sum()
     else:
         weights = torch.tensor(lambdas, dtype=torch.float64)
-    q, k, v = (project(linear, x, 2) for linear in (layer.lin_query, layer.lin_key, layer.lin_value))
-    summed = attention(lambda r, s, _: (q[r] * k[s]).sum(-1) / 2, lambda r, s, _: v[s], blend(weights, e, kernel))
-    in_both_layouts(layer, summed.flatten(1) @ layer.lin_out.weight.T + layer.lin_out.bias, x, e)
+    in_both_layouts(layer, by_equation(layer, x, scaled_dot, weigh=blend(weights, e, kernel)), x, e)
 
 
 def test_what_does_not_fit_is_named() -> None:

@@ -7,68 +7,37 @@ import torch
 from torch import Tensor
 
 from gtx.attention import (
-    AdditiveScore,
-    BilinearScore,
     ClippedDotScore,
     EdgeModulatedDotScore,
-    GATScore,
-    GATv2Score,
     GRITScore,
     LearnedSumOverHeads,
     LinearHeadMerge,
     MaxOverHeads,
-    RMATScore,
-    ScaledDotScore,
     Score,
 )
 from gtx.attention.scores import signed_root
 from gtx.nn import EdgeAttention
-from tests.attention.by_hand import GRAPH, attention, close, in_both_layouts, inputs, project
+from tests.attention.by_hand import GRAPH, by_equation, close, in_both_layouts, inputs, scaled_dot
+from tests.attention.family import CASES, make
 
 H, C, K = 3, 4, 5
-SCORES = {
-    "scaled dot": lambda: ScaledDotScore(),
-    "dot": lambda: ScaledDotScore(1.0),
-    "own factor": lambda: ScaledDotScore(0.3),
-    "general": lambda: BilinearScore(H, C),
-    "concat": lambda: AdditiveScore(H, C),
-    "GAT": lambda: GATScore(H, C),
-    "GATv2": lambda: GATv2Score(H, C),
-    "R-MAT": lambda: RMATScore(H, C, K),
-    "EGT": lambda: ClippedDotScore(H, K, 0.5),
-    "GRIT": lambda: GRITScore(H, C, K),
-    "Exphormer": lambda: EdgeModulatedDotScore(H, C, K, clip=2.0),
-}
+EVERY = pytest.mark.parametrize("name", [name for name in CASES if name != "derived weigh"])  # says it in two ways
 
 
-def make(name: str) -> Score:
-    torch.manual_seed(0)
-    score = SCORES[name]().double()
-    with torch.no_grad():
-        for parameter in score.parameters():
-            parameter.normal_()
-    return score
-
-
-def tensors() -> tuple[Tensor, Tensor, Tensor]:
-    """Queries `[b, r, H, C]`, keys `[b, s, H, C]`, pair features `[b, r, s, K]`: all lengths unlike."""
-    torch.manual_seed(1)
-    shapes = (2, 6, H, C), (2, 7, H, C), (2, 6, 7, K)
-    return tuple(torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes)
-
-
-@pytest.mark.parametrize("name", SCORES)
+@EVERY
 def test_the_score_is_what_its_state_weighs(name: str) -> None:
-    score, (query, key, edge) = make(name), tensors()
-    query, key = query[:, :, None], key[:, None]
-    state = score.state(query, key, edge)
-    assert state.shape == (2, 6, 7, H, score.state_channels)
-    torch.testing.assert_close(score.weigh(state), score(query, key, edge), atol=0, rtol=0)
+    """Queries `[b, r, H, C]`, keys `[b, s, H, C]`, pair features `[b, r, s, K]`: all lengths unlike."""
+    layer = make(name)
+    shapes = (2, 6, 1, H, layer.key_channels), (2, 1, 7, H, layer.key_channels), (2, 6, 7, layer.edge_dim or K)
+    query, key, edge = (torch.randn(shape, dtype=torch.float64) for shape in shapes)
+    state = layer.score.state(query, key, edge)
+    assert state.shape == (2, 6, 7, H, layer.score.state_channels)
+    torch.testing.assert_close(layer.score.weigh(state), layer.score(query, key, edge), atol=0, rtol=0)
 
 
-@pytest.mark.parametrize("name", SCORES)
+@EVERY
 def test_new_weights_are_drawn(name: str) -> None:
-    score = make(name)
+    score = make(name).score
     before = {key: value.clone() for key, value in score.state_dict().items()}
     score.reset_parameters()
     assert not any(torch.equal(before[key], value) for key, value in score.state_dict().items())
@@ -86,9 +55,9 @@ def test_the_signed_root_is_the_root_of_the_paper_with_a_finite_slope() -> None:
 
 @pytest.mark.parametrize("clip", [0.0, -5.0, float("nan")])
 def test_a_clip_that_makes_all_scores_the_same_is_refused(clip: float) -> None:
-    for make in (partial(ClippedDotScore, H, K), partial(GRITScore, H, C, K), partial(EdgeModulatedDotScore, H, C, K)):
+    for kind in (partial(ClippedDotScore, H, K), partial(GRITScore, H, C, K), partial(EdgeModulatedDotScore, H, C, K)):
         with pytest.raises(ValueError, match=f"expected a bound of the score above 0, got clip={clip}"):
-            make(clip=clip)
+            kind(clip=clip)
 
 
 def test_a_subclass_whose_equation_nobody_would_call_is_refused() -> None:
@@ -107,21 +76,18 @@ def test_a_score_must_say_how() -> None:
 # --- How heads become one vector.
 
 
-HEADS, WIDTH = 3, 4
-
-
-def heads_by_hand(layer: EdgeAttention, x: Tensor) -> Tensor:
-    q, k, v = (project(linear, x, HEADS) for linear in (layer.lin_query, layer.lin_key, layer.lin_value))
-    return attention(lambda r, s, _: (q[r] * k[s]).sum(-1) / WIDTH**0.5, lambda r, s, _: v[s])
+def heads_of(layer: EdgeAttention, x: Tensor) -> Tensor:
+    """What the heads of a layer collect, `[N, H, C]`."""
+    return by_equation(layer, x, scaled_dot).view(len(x), H, C)
 
 
 def test_one_weight_tensor_is_concatenation_and_output_weights() -> None:
     """Row (h, j) of W_o is w[j, h]."""
     x, _ = inputs(6)
-    layer = EdgeAttention(6, WIDTH, HEADS, merge=LinearHeadMerge(HEADS, WIDTH, 5)).double()
+    layer = EdgeAttention(6, C, H, merge=LinearHeadMerge(H, C, 5)).double()
     w = layer.merge.weight  # [j, h, l]
-    W_o = torch.stack([w[j, h] for h in range(HEADS) for j in range(WIDTH)])  # [H * D, l]
-    beside = torch.cat(list(heads_by_hand(layer, x).unbind(1)), -1)
+    W_o = torch.stack([w[j, h] for h in range(H) for j in range(C)])  # [H * D, l]
+    beside = torch.cat(list(heads_of(layer, x).unbind(1)), -1)
     assert layer.width == 5
     in_both_layouts(layer, beside @ W_o, x)
 
@@ -129,7 +95,7 @@ def test_one_weight_tensor_is_concatenation_and_output_weights() -> None:
 @pytest.mark.parametrize(
     ("merge", "of"),
     [
-        ({}, lambda heads: torch.cat([heads[:, h] for h in range(HEADS)], -1)),
+        ({}, lambda heads: torch.cat([heads[:, h] for h in range(H)], -1)),
         ({"concat": False}, lambda heads: (heads[:, 0] + heads[:, 1] + heads[:, 2]) / 3),
         ({"merge": MaxOverHeads()}, lambda heads: torch.maximum(torch.maximum(heads[:, 0], heads[:, 1]), heads[:, 2])),
     ],
@@ -137,16 +103,16 @@ def test_one_weight_tensor_is_concatenation_and_output_weights() -> None:
 )
 def test_merges_without_weights(merge: dict, of: object) -> None:
     x, _ = inputs(6)
-    layer = EdgeAttention(6, WIDTH, HEADS, **merge).double()
-    expected = of(heads_by_hand(layer, x))
+    layer = EdgeAttention(6, C, H, **merge).double()
+    expected = of(heads_of(layer, x))
     assert layer.width == expected.shape[1]
     in_both_layouts(layer, expected, x)
 
 
 def test_weighted_heads_start_at_the_mean_and_learn() -> None:
     x, _ = inputs(6)
-    layer = EdgeAttention(6, WIDTH, HEADS, merge=LearnedSumOverHeads(HEADS)).double()
-    heads = heads_by_hand(layer, x)
+    layer = EdgeAttention(6, C, H, merge=LearnedSumOverHeads(H)).double()
+    heads = heads_of(layer, x)
     close(layer(x, GRAPH), heads.mean(1), 1e-6)
     with torch.no_grad():
         layer.merge.weight.copy_(torch.tensor([0.25, -1.0, 3.0]))
@@ -156,6 +122,6 @@ def test_weighted_heads_start_at_the_mean_and_learn() -> None:
 
 
 def test_a_merge_takes_the_place_of_concat_and_project() -> None:
-    layer = EdgeAttention(6, WIDTH, HEADS, project=True, merge=MaxOverHeads())
-    assert layer.lin_out is None and layer.width == WIDTH
+    layer = EdgeAttention(6, C, H, project=True, merge=MaxOverHeads())
+    assert layer.lin_out is None and layer.width == C
     assert [repr(m) for m in (MaxOverHeads(), LinearHeadMerge(2, 3, 4))] == ["MaxOverHeads()", "LinearHeadMerge()"]

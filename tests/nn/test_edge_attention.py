@@ -36,20 +36,25 @@ from gtx.nn import (
     Readout,
 )
 from tests.attention.by_hand import GRAPH as MOLECULES
-from tests.attention.by_hand import close, in_both_layouts, inputs, project
+from tests.attention.by_hand import close, in_both_layouts, inputs
+
+
+def as_transformer_conv(conv: TransformerConv, concat: bool = True) -> EdgeAttention:
+    """The layer with the weights of PyG's, which shares one projection of edge features between key and value."""
+    width = conv.in_channels
+    layer = EdgeAttention(width, 4, 3, concat, edge_dim=5, edge_bias=False, edge_key=True, edge_value=True).double()
+    for name in ("lin_query", "lin_key", "lin_value"):
+        getattr(layer, name).load_state_dict(getattr(conv, name).state_dict())
+    for name in ("lin_edge_key", "lin_edge_value"):
+        getattr(layer, name).load_state_dict(conv.lin_edge.state_dict())
+    return layer
 
 
 @pytest.mark.parametrize("concat", [True, False])
 def test_is_pyg_transformer_conv(concat: bool) -> None:
-    """With edge features in key and value and its weights copied in."""
     conv = TransformerConv(8, 4, heads=3, concat=concat, edge_dim=5, root_weight=False).double()
-    layer = EdgeAttention(8, 4, 3, concat, edge_dim=5, edge_bias=False, edge_key=True, edge_value=True).double()
-    for name in ("lin_query", "lin_key", "lin_value"):
-        getattr(layer, name).load_state_dict(getattr(conv, name).state_dict())
-    for name in ("lin_edge_key", "lin_edge_value"):  # PyG shares one projection between key and value
-        getattr(layer, name).load_state_dict(conv.lin_edge.state_dict())
     x, e = inputs(8, 5)
-    in_both_layouts(layer, conv(x, MOLECULES.edge_index, e), x, e)
+    in_both_layouts(as_transformer_conv(conv, concat), conv(x, MOLECULES.edge_index, e), x, e)
 
 
 def test_widths_may_be_left_to_the_first_batch() -> None:
@@ -166,50 +171,35 @@ def test_nodes_of_another_width_or_type_are_named() -> None:
 
 
 EDGES = torch.tensor([[0, 4, 2, 3, 1, 4], [0, 0, 2, 2, 3, 3]])  # receiver 1 has none
-H = 2
 
 
 def two_sets() -> tuple[Tensor, Tensor, Tensor]:
     torch.manual_seed(0)
-    return tuple(torch.randn(shape, dtype=torch.float64) for shape in ((5, 7), (4, 6), (6, 3)))
-
-
-def by_hand(layer: EdgeAttention, source: Tensor, target: Tensor, edge_attr: Tensor) -> Tensor:
-    q, k, v = (
-        project(linear, x, H)
-        for linear, x in ((layer.lin_query, target), (layer.lin_key, source), (layer.lin_value, source))
-    )
-    bias = edge_attr @ layer.lin_edge_bias.weight.T
-    out = torch.zeros(len(target), *v.shape[1:], dtype=v.dtype)
-    for r in range(len(target)):
-        into = [(int(s), i) for i, (s, at) in enumerate(EDGES.T) if at == r]
-        if into:
-            scores = torch.stack([(q[r] * k[s]).sum(-1) / q.shape[-1] ** 0.5 + bias[i] for s, i in into])
-            out[r] = (scores.softmax(0).unsqueeze(-1) * torch.stack([v[s] for s, _ in into])).sum(0)
-    return out
+    return tuple(torch.randn(shape, dtype=torch.float64) for shape in ((5, 7), (4, 6), (6, 5)))
 
 
 def test_query_of_the_target_key_and_value_of_the_source() -> None:
     source, target, e = two_sets()
-    layer = EdgeAttention((7, 6), 4, H, edge_dim=3, key_channels=5).double()
-    out, (_, alpha) = layer((source, target), EDGES, e, return_attention_weights=True)
-    assert out.shape == (4, 8) and alpha.shape == (6, H) and out[1].eq(0).all()
-    close(out, by_hand(layer, source, target, e).flatten(1))
+    conv = TransformerConv((7, 6), 4, heads=3, edge_dim=5, root_weight=False).double()
+    out, (_, alpha) = as_transformer_conv(conv)((source, target), EDGES, e, return_attention_weights=True)
+    assert out.shape == (4, 12) and alpha.shape == (6, 3) and out[1].eq(0).all()
+    close(out, conv((source, target), EDGES, e))
 
 
 def test_a_gate_sees_both_sides() -> None:
-    source, target, e = two_sets()
-    layer = EdgeAttention((7, 6), 4, H, edge_dim=3, gate=HeadGate((7, 6), H, 5)).double()
-    gate = layer.gate
-    for r in (0, 1, 2, 3):
+    """Zhang et al. 2018, eq. 3: σ(W_g [x_i ‖ max_j W_m x_j ‖ mean_j x_j])."""
+    source, target, _ = two_sets()
+    gate = HeadGate((7, 6), 2, 5)
+    layer = EdgeAttention((7, 6), 4, 2, gate=gate).double()
+    for r in range(4):
         senders = source[EDGES[0, EDGES[1] == r]]
         largest, mean = torch.zeros(5).double(), torch.zeros(7).double()  # of no sender
         if len(senders):
             largest, mean = (senders @ gate.lin_max.weight.T + gate.lin_max.bias).amax(0), senders.mean(0)
         expected = (gate.lin_gate.weight @ torch.cat([target[r], largest, mean]) + gate.lin_gate.bias).sigmoid()
         close(gate(target, source, EDGES)[r], expected)
-    gated = by_hand(layer, source, target, e) * gate(target, source, EDGES).unsqueeze(-1)
-    close(layer((source, target), EDGES, e), gated.flatten(1))
+    gated, layer.gate = layer((source, target), EDGES), None
+    close(gated, layer((source, target), EDGES) * gate(target, source, EDGES).repeat_interleave(4, 1))
 
 
 def test_one_width_may_share_a_projection_or_have_none() -> None:
@@ -225,7 +215,7 @@ def test_one_width_may_share_a_projection_or_have_none() -> None:
 def test_a_complete_graph_joins_one_set_only() -> None:
     source, target, _ = two_sets()
     with pytest.raises(ValueError, match=r"joins one set of nodes; for \(source, target\) pass a BipartiteGraph"):
-        EdgeAttention((7, 6), 4, H).double()((source, target), CompleteGraph.from_ptr(torch.tensor([0, 4])))
+        EdgeAttention((7, 6), 4, 2).double()((source, target), CompleteGraph.from_ptr(torch.tensor([0, 4])))
 
 
 # --- What does not fit is refused in one line that says what was expected and what came.

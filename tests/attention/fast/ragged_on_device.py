@@ -20,53 +20,23 @@ from torch.utils._pytree import tree_map_only
 
 from gtx.attention import AttentionRule, BilinearScore, Hardmax, ScaledDotScore, Softmax, attend
 from gtx.attention.definition import ProjectedEdgeFeatures
-from gtx.attention.fast import compiled, operators, ragged, triton_kernels, verification
+from gtx.attention.fast import operators, ragged, triton_kernels, verification
 from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.graph.constant_shape import BatchShape, ConstantShapeGraph
 from gtx.graph.packing import MoleculesBySize, SizeBucket
 from tests.attention.by_hand import close, complete
+from tests.attention.fast import problem
+from tests.attention.fast.problem import agree, inputs
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cpu" if INTERPRETED else "cuda"
 SIZES = [3, 0, 16, 17, 33, 65]
 FEW = [3, 0, 1, 17, 5]
-H, C, D, K = 2, 16, 12, 5
-PARTS = "kvsb"
+H, C, D = 2, 16, 12
 PRECISIONS = {torch.float32: 1e-5, torch.bfloat16: 3e-2} | ({} if INTERPRETED else {torch.float16: 4e-3})
 
 
-def made(sizes: list[int], masked: bool = False) -> CompleteGraph:
-    """With a mask: not symmetric, the last node but one hears nobody, nor does any of a molecule of 3."""
-    graph = complete(sizes)
-    if masked:
-        mask = torch.rand(graph.num_pairs, generator=torch.Generator().manual_seed(4)) < 0.6
-        receiver = graph.pair_index[1]
-        mask &= graph.ptr.diff()[graph.batch[receiver]] != 3
-        mask &= receiver != graph.num_nodes - 2
-        graph = graph.masked(mask)
-    return graph.to(DEVICE)
-
-
-def inputs(
-    graph: CompleteGraph,
-    parts: str = PARTS,
-    dtype: torch.dtype = torch.float32,
-    heads: int = H,
-    key: int = C,
-    value: int = D,
-    features: int = K,
-) -> tuple[Tensor, ...]:
-    """Query, key, value, e, b, w_b, W_K, W_V, of which `parts` names k(ey), v(alue), s(core) and b(ias), the others are
-    None; the upstream gradient last. No pair is like the pair the other way round."""
-    generator = torch.Generator().manual_seed(0)
-    draw = partial(torch.randn, generator=generator, dtype=torch.float64)
-    N, P = graph.num_nodes, graph.num_pairs
-    shapes = [(N, heads, key), (N, heads, key), (N, heads, value), (P, features)]
-    shapes += [(P, heads), (heads, features), (heads, key, features), (heads, value, features)]
-    there = [True] * 3 + [bool(set(parts) & set("kvs")), *(part in parts for part in "bskv")]
-    leaves = [draw(shape).to(DEVICE, dtype).requires_grad_() for shape in shapes]
-    upstream = draw(N, heads, value).to(DEVICE, dtype)
-    return *(x if here else None for x, here in zip(leaves, there, strict=True)), upstream
+made = partial(problem.made, device=DEVICE)
 
 
 def run(graph: CompleteGraph, given: tuple[Tensor | None, ...], dropout: float = 0.0) -> Tensor:
@@ -76,31 +46,6 @@ def run(graph: CompleteGraph, given: tuple[Tensor | None, ...], dropout: float =
 
 def rule(edges: ProjectedEdgeFeatures, dropout: float = 0.0) -> AttentionRule:
     return AttentionRule(ScaledDotScore(1.0), Softmax(), edges, dropout)
-
-
-def by_definition(graph: CompleteGraph, given: list[Tensor | None], factor: Tensor | None = None) -> Tensor:
-    """The sum edge by edge, with dropout's factors `[num_pairs, H]` if there are any."""
-    q, k, v, e, b, score, of_key, of_value = given
-    return compiled.attend_by_definition(q, k, v, e, of_key, of_value, score, b, graph=graph, factor=factor)
-
-
-def agree(
-    graph: CompleteGraph,
-    given: tuple[Tensor | None, ...],
-    out: Tensor,
-    tolerance: float = 1e-5,
-    factor: Tensor | None = None,
-) -> None:
-    """Output and every gradient; the definition is worked out in float64 from the same numbers."""
-    *leaves, upstream = given
-    doubled = [None if x is None else x.detach().double().requires_grad_() for x in leaves]
-    expected = by_definition(graph, doubled, factor)
-    close(out.double(), expected, tolerance)
-    found = torch.autograd.grad(out, [x for x in leaves if x is not None], upstream)
-    wanted = torch.autograd.grad(expected, [x for x in doubled if x is not None], upstream.double())
-    for one, other in zip(found, wanted, strict=True):
-        assert other.abs().max() > 1e-3  # zeros would prove nothing
-        close(one.double(), other, tolerance)
 
 
 @pytest.mark.parametrize("dtype", PRECISIONS, ids=str)
