@@ -11,12 +11,9 @@ import numpy as np
 
 from gtx.base.errors import InputError, printable
 from gtx.data.rows import Row, RowLog, find_column
+from gtx.molecules.reading import BLANKS, is_blank
 
 # --- Numbers, with blanks distinct from mistakes.
-
-BLANKS = frozenset({"", "nan", "na", "n/a", "<na>", "#n/a", "#nv", "none", "null"})
-"""Spellings of a blank cell, in lower case; such a target is masked, never imputed."""
-
 
 _COMMAS = re.compile(r"[<>=\u2264\u2265~ ]*[+-]?\d*(,\d+)+(\.\d+)?([eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[<>=\u2264\u2265~ ]*[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
@@ -46,10 +43,10 @@ BLANK_WORDS = "an empty cell, NA, N/A, NaN, None, null, #N/A or #NV"
 def parse_number(cell: str) -> float:
     """Parse the number in a cell: NaN for a blank, infinity for anything that is not a finite number.
 
-    The minus sign of printed text, U+2212, is read as a hyphen.
+    A target that is blank is masked, never imputed. The minus sign of printed text, U+2212, is read as a hyphen.
     """
     cell = cell.strip().replace("\u2212", "-")
-    if cell.lower() in BLANKS:
+    if is_blank(cell):
         return np.nan
     try:
         number = float(cell)
@@ -124,10 +121,11 @@ def parse_labels(cell: str) -> list[str | None] | None:
 
     The cell has JSON, such as `["sp3", null, "sp2"]`, `[0, 1, 1]` or `[true, false]`, or a Python list, such as
     `['sp3', None]`, or words separated by commas or white space. A word in quotes is always a label, even `"Na"`;
-    without quotes, `Na` is a blank, see `gtx.data.cells.BLANKS`. An `InputError` says what is wrong with an item.
+    without quotes, `Na` is a blank, see `gtx.molecules.reading.is_blank`. An `InputError` says what is wrong with an
+    item.
     """
     text = cell.strip()
-    if text.lower() in BLANKS:
+    if is_blank(text):
         return None
     try:
         items = json.loads(text)
@@ -161,7 +159,7 @@ def _label(number: int, item: str) -> str | None:
         return item[1:-1].strip() or None
     if "[" in item or "{" in item:
         raise InputError(f"is no list of classes: item {number}, '{printable(item, 20)}', is a list in the list")
-    if item.lower() in BLANKS:
+    if is_blank(item):
         return None
     return item.lower() if item in ("True", "False") else item
 

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from gtx.base.errors import InputError, did_you_mean, printable
+from gtx.molecules import MoleculeError
+from gtx.molecules.reactions import read_sides
+from gtx.molecules.reading import is_blank
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,7 +107,7 @@ class MoleculeColumn(NamedTuple):
         for group in named:
             if likely := [i for i in group if any(map(is_molecule, cells[i]))]:
                 return likely
-            if columns[group[0]].strip().lower() in self.names and not any(map(str.strip, cells[group[0]])):
+            if columns[group[0]].strip().lower() in self.names and all(map(is_blank, cells[group[0]])):
                 return group
         return molecule_columns(rows) or next(iter(named), [])
 
@@ -169,15 +172,12 @@ def smiles_index(
 
 def molecule_columns(rows: Sequence[Sequence[str]]) -> list[int]:
     """Return the positions of the columns of whose filled cells at least half can be read as molecules."""
-    filled = ([cell for cell in cells if cell.strip()] for cells in zip(*rows, strict=True))
+    filled = ([cell for cell in cells if not is_blank(cell)] for cells in zip(*rows, strict=True))
     return [i for i, cells in enumerate(filled) if cells and 2 * sum(map(is_molecule, cells)) >= len(cells)]
 
 
 def is_molecule(text: str) -> bool:
     """Return whether a text can be read as a SMILES or reaction SMILES, or is a mol block; long ones are not tried."""
-    from gtx.molecules import MoleculeError
-    from gtx.molecules.reactions import read_sides
-
     try:
         return "M  END" in text or (len(text) <= _LONGEST and bool(read_sides(text)))
     except MoleculeError:
@@ -408,7 +408,8 @@ class RowLog:
         """Record the error and the warnings of the molecule of a row that was entered."""
         place = row.locate(column)
         if error and not row.error:
-            self.error(row.number, *place, error)
+            blank = any(map(is_blank, (row.text, *row.others)))
+            self.error(row.number, *place, error, "without a molecule" if blank else "with an unusable molecule")
         for warning in warnings:
             self.warn(row.number, *place, warning)
 

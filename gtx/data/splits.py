@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 import numpy as np
 
 from gtx.base.errors import InputError, did_you_mean, printable
-from gtx.data.cells import BLANKS, parse_number
+from gtx.data.cells import parse_number
 from gtx.data.rows import RowLog, format_row_message, plural
 from gtx.data.table_writer import TableWriter
+from gtx.molecules.reading import is_blank
 
 if TYPE_CHECKING:
     from gtx.molecules import Featuriser
@@ -330,7 +331,7 @@ def parse_times(cells: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
 
 def _parse_labels(cells: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     values = np.array([cell.strip() for cell in cells], dtype=object)
-    return values, np.array([value.lower() not in BLANKS for value in values], bool)
+    return values, np.array([not is_blank(value) for value in values], bool)
 
 
 # --- All ways to divide the rows of a table, by name. A new one is a function and a line of `SPLIT_METHODS`.

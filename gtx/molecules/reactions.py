@@ -23,7 +23,15 @@ from gtx.molecules.graphs import (
     quietly,
     without_hydrogens,
 )
-from gtx.molecules.reading import MoleculeError, map_numbers, parse_smiles, read_smiles, shortened, split_extension
+from gtx.molecules.reading import (
+    MoleculeError,
+    is_blank,
+    map_numbers,
+    parse_smiles,
+    read_smiles,
+    shortened,
+    split_extension,
+)
 from gtx.settings import ReactionMode
 
 # --- Reading: the two sides of a reaction, and which atom is which.
@@ -63,8 +71,8 @@ def _split(text: str) -> tuple[list[str], str]:
     """Split a reaction SMILES into reactants, agents and products, and its extension; `MoleculeError` if it is none."""
     smiles, extension = split_extension(text.strip())
     parts = [part.strip() for part in _ARROW.split(smiles)]
-    if not smiles:
-        raise MoleculeError("is no reaction: the text is empty")
+    if is_blank(smiles):
+        raise MoleculeError(f"is no reaction: the text {'stands for an empty cell' if smiles else 'is empty'}")
     if len(parts) != 3:
         raise MoleculeError(f"is no reaction: expected reactants>agents>products, with two >, got {len(parts) - 1}")
     return parts, extension

@@ -31,6 +31,15 @@ def shortened(reason: str) -> str:
     return reason if len(reason) <= 200 else f"{reason[:199]}…"
 
 
+BLANKS = frozenset({"", "nan", "na", "n/a", "<na>", "#n/a", "#nv", "none", "null"})
+"""Spellings of a blank cell, in lower case: a target without a value, a row without a molecule. None is a SMILES."""
+
+
+def is_blank(text: str) -> bool:
+    """Return whether a cell is blank, or has a word that stands for a blank, see `BLANKS`."""
+    return text.strip().lower() in BLANKS
+
+
 # --- Bounds on what is read, so that no text takes more than about a second or 200 MB.
 #
 # RDKit has none of its own: a digit repeated a million times, a graph that joins every two of fifty atoms, or a
@@ -369,6 +378,8 @@ def _with_atoms(mol: Chem.Mol) -> Chem.Mol:
 
 
 def _why_smiles(text: str) -> str:
+    if is_blank(text):
+        return "the text stands for an empty cell"
     if (unclosed := text.count("(") - text.count(")")) > _MANY:  # RDKit would echo the text for each of them
         return f"{unclosed:,} parentheses are not closed"
     if text.count(">") - text.count("->") == 2:  # without the arrows of dative bonds

@@ -18,7 +18,6 @@ from gtx.data import MoleculeStore
 from gtx.data.batches import ConstantShapeStore
 from gtx.data.cells import (
     BLANK_WORDS,
-    BLANKS,
     LARGEST,
     LIMIT,
     attach_lists,
@@ -32,6 +31,7 @@ from gtx.data.cells import (
 )
 from gtx.data.rows import InputFile, Row, RowLog, find_column, find_columns, named, plural
 from gtx.molecules.graphs import ATOM_INDEX, BOND_INDEX, name_code
+from gtx.molecules.reading import is_blank
 
 # --- Levels: molecules, atoms or bonds, and where a store and a batch keep the values of each.
 
@@ -173,13 +173,13 @@ RELATION_WORDS = "=, ~, >, >=, <, <= or blank"
 def parse_relation(cell: str) -> str | None:
     """Parse a relation, with or without quotes, as the sign of a bound; None for another text."""
     text = cell.strip().strip("'\"").strip()
-    return RELATIONS.get("" if text.lower() in BLANKS else text)
+    return RELATIONS.get("" if is_blank(text) else text)
 
 
 def join_relation(cell: str, relation: str) -> str:
     """Write a value and its relation as one cell; what does not fit together is no number then."""
     sign = parse_relation(relation)
-    if sign == "" or cell.strip().lower() in BLANKS:
+    if sign == "" or is_blank(cell):
         return cell
     if sign is None:
         return f"{relation.strip()} {cell.strip()}"  # the space keeps "-" and "5" from being the number -5
@@ -237,7 +237,7 @@ _MINUS = re.compile(r"[-\u2212\u2013]\)?$")
 
 def label(cell: str) -> str | None:
     """Read the label in a cell, see `normal_label`; None for a blank."""
-    return None if cell.strip().lower() in BLANKS else normal_label(cell)
+    return None if is_blank(cell) else normal_label(cell)
 
 
 def normal_label(text: str) -> str:

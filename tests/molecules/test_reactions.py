@@ -137,6 +137,7 @@ def test_difference_marks_what_stays() -> None:
 
 ERRORS = {
     "": "the text is empty",
+    "n/a": "the text stands for an empty cell",
     "CCO": "expected reactants>agents>products, with two >, got 0",
     "C>>C>>C": "got 4",
     ">>[CH4:1]": "there are no reactants",

@@ -32,6 +32,8 @@ BLOCK = Chem.MolToMolBlock(Chem.MolFromSmiles("CCO"))
     ("text", "reason"),
     [
         ("", "the text is empty"),
+        (" NA ", "the text stands for an empty cell"),
+        ("#N/A", "the text stands for an empty cell"),
         ("C\tC", "white space or a control character"),
         ("CC\x00O", "white space or a control character"),
         ("C\u00a0C", "white space or a control character"),

@@ -31,10 +31,11 @@ from tests.tables import GOLDEN, molecules
 
 
 def test_predictions_are_those_of_the_model(client: Client, predictor: Predictor) -> None:
-    smiles = ["CCO", "C1CC", "c1ccccc1O", "", "[Na+].[Cl-]"]
+    smiles = ["CCO", "C1CC", "c1ccccc1O", "", "NA", "[Na+].[Cl-]"]
     found = client.post("/predict", {"smiles": smiles}).json()
     expected = predictor.predict(smiles)
-    assert found["summary"] == "5 rows: 3 read, 2 errors (2 with an unusable molecule), 1 with warnings"
+    errors = "3 errors (2 without a molecule, 1 with an unusable molecule)"
+    assert found["summary"] == f"6 rows: 3 read, {errors}, 1 with warnings"
     assert [row["smiles"] for row in found["rows"]] == smiles
     for name in predictor.output_columns(["smiles"]):
         values = [np.nan if row[name] is None else row[name] for row in found["rows"]]
