@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -278,6 +279,8 @@ class GatedSoftmax(Normaliser):
         scale: whether the weights are scaled by the logarithm of the degree.
     """
 
+    fixed_sizes: ClassVar[Sequence[str]] = ("heads", "edge_dim")
+
     def __init__(self, heads: int, edge_dim: int, scale: bool = True) -> None:
         super().__init__()
         self.heads: int = heads
@@ -332,9 +335,11 @@ class HeadGate(nn.Module):
         target `[N, *]`, source `[M, *]`, an edge list or complete graph, to `[N, H]`.
     """
 
-    def __init__(self, in_channels: int | tuple[int, int], heads: int, channels: int = 64) -> None:
+    fixed_sizes: ClassVar[Sequence[str]] = ("heads",)
+
+    def __init__(self, in_channels: int | Sequence[int], heads: int, channels: int = 64) -> None:
         super().__init__()
-        source, target = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
+        source, target = in_channels if isinstance(in_channels, Sequence) else (in_channels, in_channels)
         self.heads: int = heads
         self.lin_max: Linear = Linear(source, channels)
         self.lin_gate: Linear = Linear(target + channels + source, heads)
@@ -389,6 +394,8 @@ class LearnedSumOverHeads(HeadMerge):
         heads: number H of attention heads.
     """
 
+    fixed_sizes: ClassVar[Sequence[str]] = ("heads",)
+
     def __init__(self, heads: int) -> None:
         super().__init__()
         self.heads: int = heads
@@ -412,6 +419,8 @@ class LinearHeadMerge(HeadMerge):
         channels: number of channels of a head (index j).
         out_channels: number of output channels (index l).
     """
+
+    fixed_sizes: ClassVar[Sequence[str]] = ("heads", "channels")
 
     def __init__(self, heads: int, channels: int, out_channels: int) -> None:
         super().__init__()

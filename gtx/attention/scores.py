@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -37,6 +38,8 @@ class Score(nn.Module):
         matrix_form: whether the class has a method `pairs` that is faster than `forward`; determined from the methods
             of the class.
         state_channels: number of channels of the edge state per head.
+        fixed_sizes: which of `heads`, `channels` and `edge_dim` an attention must share, unless they are None. A
+            normaliser, gate or merge may name such attributes too; the channels of a merge are those of a value.
 
     Raises:
         TypeError: where a subclass is defined, if it overrides `forward` of a score whose state is a vector, but
@@ -46,6 +49,7 @@ class Score(nn.Module):
     bilinear: bool = False
     matrix_form: bool = False
     state_channels: int = 1
+    fixed_sizes: ClassVar[Sequence[str]] = ("heads", "channels")
 
     def __init__(self, heads: int | None = None, channels: int | None = None, edge_dim: int | None = None) -> None:
         super().__init__()
@@ -163,6 +167,8 @@ class BilinearScore(Score):
 
 class _LearnedScore(Score):
     """Score with weights, drawn by Glorot's rule, and linear maps."""
+
+    fixed_sizes: ClassVar[Sequence[str]] = ("heads", "channels", "edge_dim")
 
     def reset_parameters(self) -> None:
         for module in self.children():

@@ -70,7 +70,7 @@ LARGEST = 1e30
 target itself below the largest float32, 3.4e38. What file formats write for a missing number (9.97e36, 1.8e308) is
 larger."""
 
-LIMIT = f"a target lies between -{LARGEST:g} and {LARGEST:g}; leave the cell empty where there is no value"
+LIMIT = f"a target lies between -{LARGEST:g} and {LARGEST:g}; where there is none, leave it blank, in Python NaN"
 
 
 # --- Weights of rows in the loss, read from a column.

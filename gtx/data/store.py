@@ -159,8 +159,8 @@ class MoleculeStore:
     def device(self) -> torch.device:
         return self.atoms.device
 
-    def subset(self, index: Tensor | np.ndarray) -> MoleculeStore:
-        """Return a store of the molecules `index`, int64 `[B]`, in this order; the store itself if these are all."""
+    def subset(self, index: Tensor | np.ndarray | Sequence[int] | slice) -> MoleculeStore:
+        """Return a store of the molecules `index`, as for `batch`, in this order; the store itself if these are all."""
         index = self._index(index)
         if len(index) == len(self) and torch.equal(index, torch.arange(len(self), device=self.device)):
             return self
@@ -193,11 +193,11 @@ class MoleculeStore:
             atom_columns=self.atom_columns,
         )
 
-    def batch(self, index: Tensor | np.ndarray | Sequence[int] | None = None) -> Batch:
+    def batch(self, index: Tensor | np.ndarray | Sequence[int] | slice | None = None) -> Batch:
         """Make a PyG batch of some molecules of the store.
 
         Args:
-            index: indices of the molecules, int64 `[B]`, in the order of the batch; by default all molecules.
+            index: indices of the molecules, int64 `[B]`, in the order of the batch, or a slice; by default all.
 
         Returns:
             A `torch_geometric.data.Batch` with `x` int64 `[n, A]`, `edge_index` int64 `[2, e]`, `edge_attr` int64
@@ -210,7 +210,7 @@ class MoleculeStore:
             IndexError: there is no such molecule.
             ValueError: the index is no list of whole numbers.
         """
-        index = self._index(torch.arange(len(self)) if index is None else index)
+        index = self._index(slice(None) if index is None else index)
         if index.device.type == "cpu" and len(absent := index[(index < 0) | (index >= len(self))]):
             raise IndexError(f"expected molecules from 0 to {len(self) - 1}, got {int(absent[0])}")
         count, atoms, bonds = len(index), self._counts("atom", index), self._counts("bond", index)
@@ -255,8 +255,9 @@ class MoleculeStore:
         """Return the tensors of this store by name."""
         return {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
 
-    def _index(self, index: Tensor | np.ndarray | Sequence[int]) -> Tensor:
+    def _index(self, index: Tensor | np.ndarray | Sequence[int] | slice) -> Tensor:
         """Convert indices of molecules to int64 on the device of the store; a mask would pass for molecules 0 and 1."""
+        index = np.arange(*index.indices(len(self))) if isinstance(index, slice) else index
         index = torch.as_tensor(index, device=self.device)
         if index.dim() != 1 or (index.numel() and (index.is_floating_point() or index.dtype == torch.bool)):
             raise ValueError(f"expected indices of molecules, int64 [B], got {index.dtype} {list(index.shape)}")

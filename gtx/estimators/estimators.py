@@ -28,6 +28,7 @@ from gtx.estimators.inputs import (
     as_targets,
     as_weights,
     check_classes,
+    check_order,
     describe_warnings,
     read_numbers,
     values_of_classes,
@@ -243,6 +244,7 @@ class MoleculeEstimator(BaseEstimator):
         X, column, parameters = as_frame(X), None, self._parameters
         if molecule_text(X) is not None:
             raise InputError("X must be a list or an array of SMILES or RDKit molecules, not one of them")
+        check_order(X, "X")
         if not isinstance(X, pd.DataFrame):
             X = X if featuriser.components else np.asarray(X, dtype=object)
         elif not featuriser.components:

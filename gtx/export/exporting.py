@@ -31,10 +31,9 @@ from gtx.kernel import KernelRidge
 from gtx.kernel.kernels import DescriptorKernel
 from gtx.models import GraphTransformer
 from gtx.molecules import ATOM_FEATURE_VALUES
-from gtx.prediction.foundation import FOUNDATION_MODEL
-from gtx.prediction.foundation_embedding import reading_parts
+from gtx.prediction.foundation_embedding import FoundationEmbedding, foundation_spec, reading_parts
 from gtx.prediction.model_file import blend_outputs
-from gtx.prediction.predictor import Predictor, load_predictor
+from gtx.prediction.predictor import Predictor
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression
 from gtx.tasks.regression import ELEMENTS
 from gtx.tasks.uncertainty import TINY
@@ -111,9 +110,7 @@ def export_model(
 def make_program(model: Predictor) -> MoleculeProgram:
     """Make the module that is exported, on the CPU."""
     cpu = Predictor(deepcopy(model.members), model.header, "cpu", deepcopy(model.kernel_member))
-    foundation = load_predictor(FOUNDATION_MODEL, "cpu").members[0]
-    assert isinstance(foundation, GraphTransformer)
-    return MoleculeProgram(cpu, foundation).eval()
+    return MoleculeProgram(cpu, FoundationEmbedding.of(foundation_spec()).network()).eval()
 
 
 def trace(program: MoleculeProgram, model: Predictor) -> torch.export.ExportedProgram:
@@ -142,7 +139,8 @@ def _to_onnx(traced: torch.export.ExportedProgram, about: dict[str, Any]) -> byt
             made = torch.onnx.export(traced, input_names=INPUTS, output_names=["answers"], verbose=False)
     except Exception as reason:  # an operation that ONNX lacks
         raise InputError(f"this model cannot be exported: ONNX lacks an operation: {first_line(reason)}") from reason
-    assert made is not None
+    if made is None:
+        raise InputError("this model cannot be exported: torch made no ONNX program of it")
     return _with_metadata(made.model_proto.SerializeToString(), about)
 
 

@@ -179,15 +179,20 @@ class FlatToPaddedMap(NamedTuple):
 
     def pack(self, rows: Tensor, fill: float = 0.0) -> Tensor:
         """`[R, *]` to `[S, *]`, with `fill` in the padding."""
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() or are_transformed():
             return _filled(rows.index_select(0, self.row_of_slot), self.padding, fill)
         return _Pack.apply(rows, *self, fill)
 
     def unpack(self, slots: Tensor) -> Tensor:
         """`[S, *]` to `[R, *]`."""
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() or are_transformed():
             return slots.index_select(0, self.slot_of_row)
         return _Unpack.apply(slots, *self)
+
+
+def are_transformed() -> bool:
+    """Return whether `torch.func` transforms what runs now; torch has no public function that says so."""
+    return torch._C._are_functorch_transforms_active()  # noqa: SLF001
 
 
 def _filled(slots: Tensor, padding: Tensor, fill: float) -> Tensor:

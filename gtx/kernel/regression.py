@@ -213,20 +213,21 @@ class KernelRidge(TanimotoKernel):
         else:
             self.descriptors = None
         if self.embeddings is not None:
-            self._choose_embeddings(base, least, error)
+            self._choose_embeddings(self.embeddings, base, least, error)
 
-    def _choose_embeddings(self, base: Tensor, least: float, error: Callable[[Tensor], float]) -> None:
+    def _choose_embeddings(
+        self, kernel: DescriptorKernel, base: Tensor, least: float, error: Callable[[Tensor], float]
+    ) -> None:
         """Choose the share and the length of the kernel of embeddings.
 
         It is left out if no choice has an error below `least`, that of the kernel `base` without it.
         """
-        assert self.embeddings is not None
-        grams = {length: self.embeddings.gram(length) for length in EMBEDDING_LENGTHS}
+        grams = {length: kernel.gram(length) for length in EMBEDDING_LENGTHS}
         errors = {(s, each): error(base.lerp(grams[each], s)) for s, each in product(EMBEDDING_SHARES, grams)}
         share, length = min(errors, key=errors.__getitem__)
         if errors[share, length] < least:
-            self.embeddings.share.fill_(share)
-            self.embeddings.length.fill_(length)
+            kernel.share.fill_(share)
+            kernel.length.fill_(length)
         else:
             self.embeddings = None
 

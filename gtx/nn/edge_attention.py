@@ -65,7 +65,7 @@ class EdgeAttention(MessagePassing):
         heads: number of heads H.
         concat: whether the outputs of the heads are concatenated (`H * out_channels` channels) or averaged.
         dropout: share of the attention weights set to zero in training.
-        edge_dim: channels K of the edge features, or None.
+        edge_dim: channels K of the edge features; -1 to learn it from the first input; None without edge features.
         bias: whether the projections of nodes have a bias.
         key_channels: channels of queries and keys per head, d_k; default `out_channels`.
         project: whether a learned matrix \(W_o\) merges the heads, to `H * out_channels` channels if `concat`, else to
@@ -73,7 +73,9 @@ class EdgeAttention(MessagePassing):
         score: score of query and key; default: the scaled dot product.
         normaliser: function from the scores of a receiver to attention weights; default: the softmax.
         edge_bias: whether edge features are added to the score as a bias per head, by a linear map. A module from `[*,
-            K]` to `[*, H]` replaces the linear map (`torch.nn.Identity()` if the features already are the bias).
+            K]` to `[*, H]` replaces the linear map (`torch.nn.Identity()` if the features already are the bias). The
+            output of a receiver whose scores are all minus infinity is not defined (in compiled code zero, else NaN):
+            leave such edges out of the graph.
         edge_key: whether a linear map of the edge features is added to the key.
         edge_value: whether a linear map of the edge features is added to the value; with "state", the states of the
             score are used instead of the edge features (see `Score.state`).
@@ -143,12 +145,10 @@ class EdgeAttention(MessagePassing):
         self.normaliser: Softmax | Normaliser = Softmax() if normaliser is None else normaliser
         for module in (self.score, self.normaliser, gate, merge):
             channels = out_channels if module is merge else self.key_channels
-            sizes = [("heads", heads), ("channels", channels), ("edge_dim", edge_dim)]
-            if not type(module).__module__.startswith("gtx."):  # there the names may mean something else
-                sizes = sizes[:2] if isinstance(module, Score) else []
-            for name, size in sizes:
-                if size is not None and getattr(module, name, None) not in (None, size):
-                    raise ValueError(f"expected modules for {name} {size}, got {module}")
+            sizes = {"heads": heads, "channels": channels, "edge_dim": edge_dim}
+            for name in getattr(module, "fixed_sizes", ()):  # of a module without, the names may mean something else
+                if sizes[name] not in (None, -1) and getattr(module, name, None) not in (None, sizes[name]):
+                    raise ValueError(f"expected modules for {name} {sizes[name]}, got {module}")
         if edge_dim is None and (edge_key or edge_value is True or isinstance(edge_bias, nn.Module)):
             raise ValueError("edge features are to enter the attention: expected their channels edge_dim, got None")
         if isinstance(edge_bias, nn.Identity) and edge_dim != heads:
@@ -240,9 +240,14 @@ class EdgeAttention(MessagePassing):
         source, target = x if isinstance(x, tuple | list) else (x, x)
         if target is None:
             target = self._without_features(source, edge_index, size)
-        if edge_attr is not None and edge_attr.dim() == 1 and self.edge_dim == 1:
+        if edge_attr is not None and edge_attr.dim() == 1 and self.edge_dim in (1, -1):
             edge_attr = edge_attr[:, None]
         self._check(source, target, edge_index, edge_attr)
+        if self.edge_dim == -1 and edge_attr is not None:
+            self.edge_dim = edge_attr.size(1)
+            for linear in (self.lin_edge_bias, self.lin_edge_key, self.lin_edge_value):
+                if isinstance(linear, Linear):
+                    linear(edge_attr[:0])  # a first call, which makes its weights
         if size is not None and tuple(size) != (len(source), len(target)):
             raise ValueError(
                 f"expected x of {size[0]} senders and {size[1]} receivers, got {len(source)} and {len(target)}"
@@ -382,9 +387,11 @@ class EdgeAttention(MessagePassing):
         if self.edge_dim is None:
             if edge_attr is not None:
                 raise ValueError(f"edge features {list(edge_attr.shape)} came, but this layer has edge_dim=None")
-        elif edge_attr is None or edge_attr.shape != (edges, self.edge_dim):
-            shape = None if edge_attr is None else list(edge_attr.shape)
-            raise ValueError(f"expected edge features [{edges}, {self.edge_dim}], got {shape}")
+            return
+        shape = None if edge_attr is None else list(edge_attr.shape)
+        if shape is None or shape != [edges, shape[-1] if self.edge_dim == -1 else self.edge_dim]:
+            width = "K" if self.edge_dim == -1 else self.edge_dim
+            raise ValueError(f"expected edge features [{edges}, {width}], got {shape}")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, heads={self.heads})"

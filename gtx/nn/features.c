@@ -20,6 +20,24 @@ typedef struct {
     float *d_table;       /* of codes, the gradient of the table, [threads][.][K] */
 } part;
 
+/* x / 2 (1 + erf(x / sqrt 2)); erf(y) = y P(y^2) / Q(y^2) for |y| < 4, beyond which it rounds to 1, is that of
+   generic_fast_erf_float in Eigen's SpecialFunctionsImpl.h. With its slope, (1 + erf(x / sqrt 2)) / 2 +
+   x exp(-x^2 / 2) / sqrt(2 pi), if that is wanted */
+static inline vector gelu(vector x, float *slope) {
+    const float p[] = {-2.72614225801306e-10f, 2.77068142495902e-08f, -2.10102402082508e-06f, -5.69250639462346e-05f,
+                       -7.34990630326855e-04f, -2.95459980854025e-03f, -1.60960333262415e-02f};
+    const float q[] = {-1.45660718464996e-05f, -2.13374055278905e-04f, -1.68282697438203e-03f, -7.37332916720468e-03f,
+                       -1.42647390514189e-02f};
+    vector y = x * 0.70710678118654752f, most = (vector){0} + 4;
+    y = choose(y > most, most, choose(y < -most, -most, y));
+    vector square = y * y, above = (vector){0} + p[0], below = (vector){0} + q[0];
+    for (int i = 1; i < 7; i++) above = above * square + p[i];
+    for (int i = 1; i < 5; i++) below = below * square + q[i];
+    vector share = 0.5f * (1 + y * above / below);
+    if (slope) *(vector *)slope = share + x * 0.39894228040143268f * exponential(-0.5f * x * x);
+    return x * share;
+}
+
 /* x[count][K] += what one feature of the rows from `row` on comes to; 1 if a code is not in the table */
 static inline int add_codes(vector (*x)[WIDTH], const part *f, int64_t row, int count) {
     for (int i = 0; i < count; i++)

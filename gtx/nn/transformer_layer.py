@@ -60,8 +60,8 @@ class GraphTransformerLayer(nn.Module):
         super().__init__()
         if attention.width != channels:
             raise ValueError(f"expected attention that gives {channels} channels, got {attention.width}")
-        if edge_update is not None and attention.edge_dim is None:
-            raise ValueError("edge updates need edge states: expected attention with an edge_dim, got None")
+        if edge_update is not None and attention.edge_dim in (None, -1):
+            raise ValueError(f"edge updates need states: expected attention with an edge_dim, got {attention.edge_dim}")
         self.attention = attention
         self.local = local
         self.edge_update = edge_update

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +29,8 @@ def resolve_model_path(path: str | Path) -> Path:
     """Return the path of a model file, given the path itself or the name of the foundation model, whose file is
     compared with its checksum.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"expected the path of a model file, got a value of type {type(path).__name__}")
     if path != FOUNDATION_MODEL:
         return Path(path)
     file, expected = _FOLDER / "foundation.gtx", read_model_card()["sha256"]

@@ -32,7 +32,8 @@ Module = TypeVar("Module", bound=nn.Module)
 def _network(sha256: str, device: str) -> GraphTransformer:
     """Load the foundation to a device; the checksum of its file is the key of the cache."""
     (network,), *_ = read_model(FOUNDATION_MODEL)
-    assert isinstance(network, GraphTransformer)
+    if not isinstance(network, GraphTransformer):
+        raise TypeError(f"expected a graph transformer in {FOUNDATION_MODEL}, got {type(network).__name__}")
     return network.to(device)
 
 

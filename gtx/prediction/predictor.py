@@ -20,7 +20,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from gtx.base.errors import InputError, first_line
-from gtx.data import FeaturisationResult, MoleculeStore, PairBudgetSampler, featurise
+from gtx.data import FeatureColumns, FeaturisationResult, MoleculeStore, PairBudgetSampler, featurise
+from gtx.data.feature_columns import NO_FEATURES
 from gtx.data.table_writer import find_unused_column_name
 from gtx.models import MoleculeModel
 from gtx.molecules.reading import molecule_text
@@ -141,6 +142,7 @@ class Predictor:
         device: str | None = None,
         spec: dict[str, Any] | None = None,
         train: MoleculeStore | None = None,
+        features: FeatureColumns = NO_FEATURES,
     ) -> Self:
         """Make a predictor from the result of `gtx.training.fit`.
 
@@ -152,11 +154,13 @@ class Predictor:
                 model again. For a model of your own, pass the model to `gtx.load` instead.
             train: the training molecules, for the warnings of predictions, see `TrainingExtent`; without them, gtx
                 warns only of codes of atoms and bonds that a `GraphTransformer` has not observed.
+            features: feature columns that the model reads beside the molecule.
         """
         networks = [member.model for member in members]
         spec = spec or {"name": type(networks[0]).__name__, "arguments": {}}
-        extent = None if train is None else TrainingExtent.of(train)
-        return cls(networks, ModelFileHeader(members[0].task, featuriser, spec, extent=extent), device)
+        extent = None if train is None else TrainingExtent.of(train, features)
+        header = ModelFileHeader(members[0].task, featuriser, spec, features=features, extent=extent)
+        return cls(networks, header, device)
 
     def __repr__(self) -> str:
         h = self.header

@@ -114,7 +114,9 @@ class IncrementalDecoder:
         self.past: list[KeyValueCache] = [
             KeyValueCache.empty(layer.attention, self.rows, limit) for layer in decoder.layers
         ]
-        self.source: list[KeyValueCache] = [_project_memory(layer.cross, memory) for layer in decoder.layers]
+        self.source: list[KeyValueCache] = [
+            _project_memory(layer.cross, memory) for layer in decoder.layers if layer.cross is not None
+        ]
 
     def step(self, tokens: Tensor) -> Tensor:
         """Add a token to every row (int64 `[R]`): logits of the next, `[R, V]`."""
@@ -131,9 +133,8 @@ class IncrementalDecoder:
         self.rows = len(rows)
 
 
-def _project_memory(attention: EdgeAttention | None, memory: SequenceBatch) -> KeyValueCache:
+def _project_memory(attention: EdgeAttention, memory: SequenceBatch) -> KeyValueCache:
     """Project the encoded sources to keys and values of each row."""
-    assert attention is not None  # a decoder has cross-attention in every layer
     (key, absent), (value, _) = (
         SequenceBatch(part, memory.ptr).padded() for part in attention.keys_and_values(memory.items)
     )

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from pytorch_lightning import Callback, LightningModule, Trainer
+from pytorch_lightning import Callback, Trainer
 from pytorch_lightning.callbacks import LambdaCallback, ModelCheckpoint
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from pytorch_lightning.utilities.seed import isolate_rng
@@ -33,7 +33,7 @@ from gtx.settings.training import TrainSettings
 from gtx.tasks import Task
 from gtx.tasks.closed_form import fit_closed_form
 from gtx.training.capture import CapturedModule, check_capture, obstacle_to_capture, on_side_stream
-from gtx.training.data import MoleculeDataModule, data_module
+from gtx.training.data import MoleculeDataModule
 from gtx.training.logging import (
     EpochProgress,
     History,
@@ -330,9 +330,10 @@ def train_module(
     validated = len(data.examples["val"]) > 0
     average = WeightAverage(settings.ema)
     history, best = History(folder / "log.csv"), BestEpoch(average, settings.patience if validated else 0)
+    trial = BatchTrial(verbose and settings.progress)
     callbacks: list[Callback] = [
         TerminationCallback(),
-        BatchTrial(verbose and settings.progress),
+        trial,
         average,
         history,
         best,
@@ -354,6 +355,7 @@ def train_module(
         enable_progress_bar=settings.progress,
     )
     module = _captured(module, data, trainer, verbose)
+    data.before_batches = partial(trial.lower, trainer, module, data)
     trainer.fit(module, datamodule=data, ckpt_path=last if resumed else None, weights_only=True)
     return {
         "weights": {name: weight.cpu() for name, weight in best.weights.items()},
@@ -394,13 +396,9 @@ class BatchTrial(Callback):
         self.verbose = verbose
         self.budget: int | None = None
 
-    def setup(self, trainer: Trainer, module: LightningModule, stage: str) -> None:
-        data_module(trainer).before_batches = partial(self._lower, trainer, module)
-
-    def _lower(self, trainer: Trainer, module: LightningModule) -> None:
-        data = data_module(trainer)
+    def lower(self, trainer: Trainer, module: TrainingModule, data: MoleculeDataModule) -> None:
+        """Lower the budget of the data to what fits, at the first batches."""
         if self.budget is None:
-            assert isinstance(module, TrainingModule)
             requested = data.budget
             with trainer.precision_plugin.forward_context():
                 fits = torch.tensor(affordable_budget(module, data), device=module.device)

@@ -128,7 +128,8 @@ def test_an_index_is_a_list_of_whole_numbers(molecules: MoleculeStore, index: ob
     for use in molecules.batch, molecules.subset:
         with pytest.raises(ValueError, match=r"expected indices of molecules, int64 \[B\], got torch"):
             use(np.array(index))
-    assert len(molecules.subset([])) == len(molecules.batch([]).row) == 0
+    assert len(molecules.subset([])) == len(molecules.batch([]).row) == len(molecules.batch(slice(3, 1)).row) == 0
+    assert molecules.batch(slice(2, None, 3)).row.tolist() == [2, 5, 8] and len(molecules.subset(slice(-2, None))) == 2
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,12 @@ def test_widths_may_be_left_to_the_first_batch() -> None:
     assert layer.lin_key.in_channels == 7 and layer.lin_query.in_channels == 6
     assert EdgeAttention(-1, 4)(source, torch.tensor([[0], [1]])).shape == (5, 4)
     assert EdgeAttention([7, 6], 4)([source, target], torch.tensor([[4], [1]])).shape == (3, 4)
+    layer = EdgeAttention(7, 4, 2, edge_dim=-1, edge_key=True, edge_value=True)
+    with refused(r"expected edge features \[2, K\], got None"):
+        layer(source, torch.tensor([[0, 4], [1, 1]]))
+    graph, e = CompleteGraph.from_ptr(torch.tensor([0, 2, 5])), torch.randn(13, 6)
+    torch.testing.assert_close(layer(source, graph, e), layer(source, graph.edge_index, e))
+    assert layer.edge_dim == layer.lin_edge_key.in_channels == 6
     meta = torch.device("meta")  # shapes alone
     assert EdgeAttention(7, 4).to(meta)(source.to(meta), torch.tensor([[0], [1]]).to(meta)).shape == (5, 4)
 
@@ -276,6 +282,10 @@ class OwnScore(Score):
         return (query * key).sum(-1) + edge[..., :2]
 
 
+class OwnHeadGate(HeadGate):
+    """A gate of gtx, whose sizes it shares."""
+
+
 class OwnGate(torch.nn.Module):
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -311,7 +321,8 @@ REFUSED = [
     ({"score": GATScore(2, 16)}, r"expected modules for channels 4, got GATScore\(heads=2, channels=16\)"),
     ({"score": RMATScore(2, 4, 3), "edge_dim": 5}, r"for edge_dim 5, got RMATScore\(heads=2, channels=4, edge_dim=3\)"),
     ({"normaliser": GatedSoftmax(2, 3), "edge_dim": 5}, r"for edge_dim 5, got GatedSoftmax\(2, 3\)"),
-    ({"gate": HeadGate(8, 3)}, "for heads 2, got HeadGate"),
+    ({"gate": HeadGate([8, 8], 3)}, "for heads 2, got HeadGate"),
+    ({"gate": OwnHeadGate(8, 3)}, "for heads 2, got HeadGate"),
     ({"merge": LearnedSumOverHeads(3)}, "for heads 2, got LearnedSumOverHeads"),
     ({"merge": LinearHeadMerge(2, 3, 8)}, "for channels 4, got LinearHeadMerge"),
 ]

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
 from gtx.prediction.domain import TrainingExtent
+from gtx.tasks import Regression
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings
 from gtx.workflow import train_model
@@ -90,8 +92,11 @@ def store(smiles: list[object], features: object = None, read: Featuriser = PLAI
 
 def test_a_feature_is_far_outside_from_a_tenth_of_its_range_on() -> None:
     columns = FeatureColumns(("T", "pH", "salt"), blanks=True)
-    train = [[273, 7, 0, 0, 0, 0], [np.nan, 7, 0, 1, 0, 0], [373, 7, 0, 0, 0, 0]]
-    extent = TrainingExtent.of(store(["CCO"] * 3, train), columns)
+    train = store(["CCO"] * 3, [[273, 7, 0, 0, 0, 0], [np.nan, 7, 0, 1, 0, 0], [373, 7, 0, 0, 0, 0]])
+    member = SimpleNamespace(model=torch.nn.Identity(), task=Regression(("y",)))
+    header = Predictor.of([member], PLAIN, "cpu", train=train, features=columns).header
+    extent = header.extent
+    assert header.features is columns
 
     def warnings(*values: float) -> list[str]:
         return extent.warnings(store(["CCO"], [[*values, 0, 0, 0]]), (), columns)[0]

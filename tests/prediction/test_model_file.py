@@ -73,6 +73,7 @@ def test_what_is_no_whole_model_file_is_refused_in_one_line(model_path: Path, tm
         (tmp_path / "bad.gtx").write_bytes(content)
         refused(tmp_path / "bad.gtx", f"bad.gtx is not a gtx model file .it looks like {kind}.; expected one")
     refused(tmp_path / "none.gtx", "no such file: .*none.gtx")
+    refused(None, "expected the path of a model file, got a value of type NoneType")
     refused(tmp_path / ("long" * 100), "no such file: .*longlong")
     refused(tmp_path, "is a folder; expected a file, such as .*model.gtx")
 

@@ -292,6 +292,12 @@ def test_a_column_without_numbers_ranks_no_rows(predictor: Predictor, tmp_path, 
     assert not (tmp_path / "out.csv").exists()
 
 
+def test_a_number_of_workers_that_is_none_is_refused_before_anything_is_written(predictor, tmp_path, capsys) -> None:
+    with pytest.raises(InputError, match="workers: expected 0 or more, got -1"):
+        predict_table(predictor, ["CCO"], "-", workers=-1)
+    assert capsys.readouterr().out == ""
+
+
 def test_a_table_is_never_written_over_its_input(predictor: Predictor, tmp_path) -> None:
     table, link, hard = (tmp_path / name for name in ("in.csv", "link.csv", "hard.csv"))
     table.write_text("smiles\nCCO\n")

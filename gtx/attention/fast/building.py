@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from gtx.base.files import atomic_file
+from gtx.graph.packing import are_transformed
 
 _FLAGS = ["-std=gnu11", "-O3", "-fPIC", "-shared", "-Wno-psabi", "-fno-math-errno", "-fno-trapping-math"]
 _FLAGS += ["-ffp-contract=fast"]
@@ -38,18 +39,19 @@ def build(source: Path, **macros: int) -> ctypes.CDLL | None:
     """Return a C file as a library, or None where it cannot be compiled.
 
     Threads are OpenMP's, those of torch: a second pool would wait for the first, which spins for a while after use.
-    The library is kept in the user's cache, named by the hash of source, headers beside it, macros and CPU. Where
-    nothing can be kept, it is compiled in every run.
+    The library is kept in the user's cache, named by the hash of source, headers, macros and CPU. Where nothing can be
+    kept, it is compiled in every run.
 
     Args:
-        source: the file.
+        source: the file, which may include the headers in this folder.
         macros: defined for it.
     """
     command = compiler()
     if command is None:
         return None
     words = [*_FLAGS, *(f"-D{name}={value}" for name, value in macros.items())]
-    files = [source, *sorted(source.parent.glob("*.h"))]
+    headers = Path(__file__).parent
+    files = [source, *sorted(headers.glob("*.h"))]
     text = " ".join([*(file.read_text() for file in files), *words, _processor()])
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     kept = Path(cache, "gtx", "compiled", f"{source.stem}-{hashlib.sha256(text.encode()).hexdigest()[:24]}.so")
@@ -61,7 +63,7 @@ def build(source: Path, **macros: int) -> ctypes.CDLL | None:
     try:
         with tempfile.TemporaryDirectory(prefix="gtx-") as scratch:
             compiled = Path(scratch, "compiled.so")
-            _compile([command, *words, str(source), "-lm", "-o", str(compiled)])
+            _compile([command, *words, f"-I{headers}", str(source), "-lm", "-o", str(compiled)])
             _keep(compiled, kept)
             return ctypes.CDLL(str(compiled))
     except subprocess.CalledProcessError as error:
@@ -140,11 +142,6 @@ def are_plain(*tensors: Tensor, dtype: torch.dtype = torch.float32) -> bool:
             for x in tensors
         )
     )
-
-
-def are_transformed() -> bool:
-    """Return whether `torch.func` transforms what runs now; torch has no public function that says so."""
-    return torch._C._are_functorch_transforms_active()  # noqa: SLF001
 
 
 def are_learned(*tensors: Tensor) -> bool:

@@ -13,11 +13,10 @@ from torch import Tensor
 
 from gtx.attention.definition import DOT_SOFTMAX, AttentionRule, ProjectedEdgeFeatures, attend_pairs
 from gtx.attention.fast import operators, verification
-from gtx.attention.fast.building import are_transformed
 from gtx.attention.fast.operators import fits, limit, plan
 from gtx.attention.scores import require
 from gtx.graph import BipartiteGraph, CompleteGraph
-from gtx.graph.packing import MoleculesBySize
+from gtx.graph.packing import MoleculesBySize, are_transformed
 
 _TRITON = importlib.util.find_spec("triton") is not None
 _INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # triton, too, reads it when it is imported

@@ -126,6 +126,8 @@ def test_what_it_declines_goes_the_plain_way() -> None:
     plain = torch.func.grad(lambda x: attend(graph, x, k, v, RULE).out.sum())(q)
     ours = torch.autograd.grad(attend(graph, q, k, v, RULE).out.sum(), q)[0]
     torch.testing.assert_close(plain, ours, rtol=1e-4, atol=1e-5)
+    forward = torch.func.jacfwd(lambda x: attend(graph, x, k, v, RULE).out.sum())(q)
+    torch.testing.assert_close(forward, ours, rtol=1e-4, atol=1e-5)
 
 
 def test_shapes_that_do_not_fit_are_named_before_memory_is_read() -> None:
