@@ -63,42 +63,6 @@ def test_the_same_command_again_says_it_is_finished(folder: Path, capsys) -> Non
     assert not old.exists() and len(list(old.parent.iterdir())) == 1  # what was read is kept for the next time
 
 
-def test_predict_reads_a_table_a_pipe_and_a_smiles(folder: Path, capsys, monkeypatch) -> None:
-    model, out = str(folder / "run" / "model.gtx"), folder / "predictions.csv"
-    assert main(["predict", model, str(folder / "data.csv"), "--out", str(out)]) == 0
-    said = capsys.readouterr().err
-    assert "100 rows: 100 read" in said and "gap: rmse" in said  # the table holds the target
-    rows = read(out)
-    assert list(rows[0])[:3] == ["smiles", "gap", "gap_pred"] and len(rows) == 100
-    assert main(["predict", model, "CCO"]) == 0
-    assert capsys.readouterr().out.splitlines()[1].startswith("CCO,")
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"CCO\nC1CC\nCO\n")))
-    assert main(["predict", model, "-"]) == 0
-    told = capsys.readouterr()
-    lines = told.out.splitlines()
-    assert len(lines) == 4 and "C1CC" in lines[2] and "row 2" in lines[2]
-    assert "3 rows: 2 read, 1 error" in told.err
-
-
-def test_a_header_and_no_rows_gives_a_header_and_no_rows(folder: Path, tmp_path) -> None:
-    (tmp_path / "none.csv").write_text("name,smiles\n")
-    model = str(folder / "run" / "model.gtx")
-    assert main(["predict", model, str(tmp_path / "none.csv"), "--out", str(tmp_path / "out.csv")]) == 0
-    assert (tmp_path / "out.csv").read_text().startswith("name,smiles,gap_pred")
-    assert len((tmp_path / "out.csv").read_text().splitlines()) == 1
-
-
-def test_no_usable_row_is_status_2_and_every_error_is_written(folder: Path, tmp_path, capsys) -> None:
-    model, table, out = str(folder / "run" / "model.gtx"), tmp_path / "in.csv", tmp_path / "out.csv"
-    for rows, status in (["C1CC", "x"], 2), (["C1CC", "CO"], 0):
-        table.write_text("\n".join(["smiles", *rows]))
-        assert main(["predict", model, str(table), "--out", str(out)]) == status
-        last = capsys.readouterr().err.splitlines()[-1]
-        assert (last == "gtx: no row can be used; the column 'error' of the output has the reasons") == (status == 2)
-        assert [bool(row["error"]) for row in read(out)] == [True, status == 2]
-    assert main(["predict", model, "C1CC"]) == 2
-
-
 def test_info_and_models_also_of_another_width_and_other_characters(folder: Path, capsys, monkeypatch) -> None:
     assert main(["info", str(folder / "run" / "model.gtx")]) == 0
     assert "regression" in (text := capsys.readouterr().out) and "gap (eV)" in text
@@ -125,7 +89,8 @@ def test_quiet_leaves_results_and_errors(folder: Path, tmp_path, capsys) -> None
     assert main(["predict", model, "no.csv", "--quiet"]) == 2
     assert capsys.readouterr().err.startswith("gtx: no such file: no.csv")
     assert main(["predict", model, str(folder / "data.csv"), *words[1:]]) == 0
-    assert " eV" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "100 rows: 100 read" in said and "gap: rmse" in said and " eV" in said  # the table holds the target
 
 
 def test_a_public_set_is_known_by_name(tmp_path, monkeypatch) -> None:
@@ -148,10 +113,7 @@ def test_a_public_set_is_known_by_name(tmp_path, monkeypatch) -> None:
         (["predict", "run/model.gtx", "CCO", "--device=meta"], "device: expected one of cpu, cuda"),
         (["predict", "run/model.gtx", "run/model.gtx"], "run/model.gtx is a model file; a table of molecules was"),
         (["train", "data.csv", "--target-columns", "gap", "--out", "x", "--val", "/dev/zero"], "/dev/zero is no file"),
-        (
-            ["train", "data.csv", "--out", "x", "--val", "0.1"],
-            "--val: expected a file (--split-sizes sets shares), got",
-        ),
+        (["train", "data.csv", "--out", "x", "--val", "0.1"], "--val: expected a file (--split-sizes sets shares),"),
         (["predict", "run/model.gtx", "dat.csv"], "no such file: dat.csv; did you mean 'data.csv'?"),
         (["train", "esoll", "--out", "x"], "no file 'esoll' and no public data set of that name; did you mean 'esol'?"),
         (["train", "data.csv", "--target-columns", "gap", "--out", "data.csv"], "is a file"),

@@ -29,12 +29,11 @@ def test_a_figure_and_the_numbers(tmp_path, capsys) -> None:
         (["test_explain.py"], "test_explain.py is a file: gtx explain takes SMILES; gtx predict takes tables"),
         (["CCO", "O"], "gtx explain takes one SMILES, got 2: CCO, O"),
         (["CCO", "--target", "gop"], "target 'gop': the model has solvation_water"),
-        (
-            ["CCO", "--target", "solvation_watr"],
-            "target 'solvation_watr'; did you mean 'solvation_water'? the",
-        ),
+        (["CCO", "--target", "solvation_watr"], "target 'solvation_watr'; did you mean 'solvation_water'? the"),
         (["CCO", "--features", "presure=3"], "unknown feature 'presure'; this model reads no features"),
         (["CCO", "--layer", "7"], "layer 7: expected 0 to 0 (or -1 for the last)"),
+        (["CCO", "--head", "2"], "head 2: expected 0 to 1 (or -1"),
+        (["CCO", "--receiver", "11"], "receiver 11: expected 0 to 2\n"),
         (["CCO", "--out", "figure.pdf"], "figure.pdf: expected a file name that ends in .svg or .html"),
     ],
 )

@@ -1,12 +1,11 @@
 """What options ask of the data and of training, and how their help reads."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from gtx.base.errors import InputError
-from gtx.cli import load_command, main
+from gtx.cli import load_command
 from gtx.cli.options import PARTS, settings_from
 from gtx.data import SPLIT_METHODS
 from gtx.data.public_datasets import PUBLIC_DATASETS
@@ -93,28 +92,6 @@ def test_columns_of_atoms_and_bonds_make_their_tasks() -> None:
     ):
         with pytest.raises(InputError, match=reason):
             task(*words)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--accelerator=gpu"], "gtx: --accelerator: this machine has no GPU that torch can use"),
-        (["--precision=3-true"], "gtx: Lightning cannot train so: "),
-        (["--model-arguments", "channels=1000000"], "gtx: model standard would have 47,000,"),
-        (["--model-arguments", "layers=100000"], "gtx: the model cannot be made: expected layers of at most 1,"),
-        (["--model-arguments", "heads=1000000000"], "gtx: model.arguments.heads: expected a number of at most 1,"),
-        (
-            ["--model-arguments", "dropout=inf"],
-            "gtx: --model-arguments.dropout: expected finite numbers of at most 64",
-        ),
-    ],
-)
-def test_what_no_machine_can_train_is_said_before_anything_is_read(words, message, capsys, monkeypatch) -> None:
-    monkeypatch.setattr("torch.accelerator.is_available", lambda: False)
-    Path("broken.csv").write_text("no table")
-    assert main(["train", "broken.csv", "--target-columns", "y", "--out", "run", *words]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith(message) and error.count("\n") == 1
 
 
 def test_the_help_says_what_every_method_of_splitting_does() -> None:

@@ -3,28 +3,20 @@
 import re
 from argparse import Namespace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
 from gtx.base.errors import InputError
 from gtx.cli import list_commands, load_command, main
-from gtx.cli.parser import Command, Option, first_type
+from gtx.cli.parser import Option, first_type
 from gtx.settings import option_fields
 from gtx.settings.tasks import TASKS
-from gtx.settings.training import Arguments
 
 pytestmark = pytest.mark.usefixtures("data_csv")
 
 TRAIN = ["train", "data.csv", "--target-columns", "y", "--out", "run"]
-
-
-def read(kind: Any, *words: str) -> Any:
-    """What an option `--it` of a type makes of words."""
-    it = Option("it", kind, None, "an option", "options", "--it")
-    module = SimpleNamespace(OPTIONS=[it], USAGE="", EXAMPLES="", NOTES="")
-    return Command("gtx test", "", module).parse(["--it", *words]).it
+PAIRS = "--model-arguments"
 
 
 @pytest.mark.parametrize(
@@ -40,35 +32,11 @@ def read(kind: Any, *words: str) -> Any:
             {"channels": 10, "at": "1:30", "rate": 0.5, "steps": [10, "a"]},
         ),
         (["save_dir=s3://logs/a=b", "on=2026-01-01"], {"save_dir": "s3://logs/a=b", "on": "2026-01-01"}),
-        (["layers=2", "--it", "channels=16"], {"channels": 16, "layers": 2}),
+        (["layers=2", PAIRS, "channels=16"], {"channels": 16, "layers": 2}),
     ],
 )
 def test_pairs(words: list[str], value: dict[str, Any]) -> None:
-    assert read(Arguments, *words) == value
-
-
-@pytest.mark.parametrize("word", ["moments", "=3", "a=[1"])
-def test_what_is_no_pair_is_shown(word: str) -> None:
-    with pytest.raises(InputError, match=r"--it: expected name=value, such as layers=4, got ") as error:
-        read(Arguments, word)
-    assert repr(word) in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("kind", "word", "message"),
-    [
-        (int, "three", "--it: expected a whole number, got 'three' (gtx test --help)"),
-        (
-            Literal["random", "scaffold"],
-            "scafold",
-            "--it: expected one of 'random' or 'scaffold', got 'scafold'; did you mean 'scaffold'? (gtx test --help)",
-        ),
-    ],
-)
-def test_a_wrong_value(kind: Any, word: str, message: str) -> None:
-    with pytest.raises(InputError) as error:
-        read(kind, word)
-    assert str(error.value) == message
+    assert load_command("train").parse([*TRAIN[1:], PAIRS, *words]).model_arguments == value
 
 
 @pytest.mark.parametrize(
@@ -79,6 +47,14 @@ def test_a_wrong_value(kind: Any, word: str, message: str) -> None:
         ([*TRAIN, "--epoch", "3"], "unknown option --epoch; did you mean --epochs? (gtx train --help)"),
         (["predict"], "the following arguments are required: MODEL, MOLECULES (gtx predict --help)"),
         ([*TRAIN, "--epochs"], "--epochs: expected one argument (gtx train --help)"),
+        ([*TRAIN, "--epochs", "three"], "--epochs: expected a whole number, got 'three' (gtx train --help)"),
+        (
+            [*TRAIN, "--blend", "kernl"],
+            "--blend: expected one of 'kernel' or 'no', got 'kernl'; did you mean 'kernel'?",
+        ),
+        ([*TRAIN, PAIRS, "moments"], "--model-arguments: expected name=value, such as layers=4, got 'moments'"),
+        ([*TRAIN, PAIRS, "=3"], "--model-arguments: expected name=value, such as layers=4, got '=3'"),
+        ([*TRAIN, PAIRS, "a=[1"], "--model-arguments: expected name=value, such as layers=4, got 'a=[1'"),
         ([*TRAIN, "--no-report=x"], "--report/--no-report: expected no value, got 'x' (gtx train --help)"),
         ([*TRAIN, "--config", "."], "--config .: Is a directory"),
         ([*TRAIN, "--smiles-column", "a", "--reaction-column", "b"], "--smiles-column and --reaction-column: give one"),
@@ -87,15 +63,20 @@ def test_a_wrong_value(kind: Any, word: str, message: str) -> None:
         ([*TRAIN, "--molecule-features", "rdkit", "morgn"], "--molecule-features: expected one of 'morgan', "),
         (["info", "a.gtx", "b.gtx"], "unexpected: b.gtx (gtx info --help)"),
         ([*TRAIN, "--split-sizes", "80", "10", "10"], "split sizes 80 10 10 add up to 100; shares must add up to 1, "),
-        (
-            [*TRAIN, "--model-arguments", "momentz=8"],
-            "the model cannot be made: the model standard has no argument 'momentz'; did you mean 'moments'? Expected",
-        ),
+        ([*TRAIN, PAIRS, "momentz=8"], "the model cannot be made: the model standard has no argument 'momentz'; did"),
+        ([*TRAIN, PAIRS, "channels=1000000"], "model standard would have 47,000,"),
+        ([*TRAIN, PAIRS, "layers=100000"], "the model cannot be made: expected layers of at most 1,"),
+        ([*TRAIN, PAIRS, "heads=1000000000"], "model.arguments.heads: expected a number of at most 1,"),
+        ([*TRAIN, PAIRS, "dropout=inf"], "--model-arguments.dropout: expected finite numbers of at most 64"),
         ([*TRAIN, "--model", "bert"], "there is no model 'bert'; gtx has standard, transformer, gat, "),
+        ([*TRAIN, "--accelerator=gpu"], "--accelerator: this machine has no GPU that torch can use"),
+        ([*TRAIN, "--precision=3-true"], "Lightning cannot train so: "),
     ],
     ids=lambda value: " ".join(value[-2:]) if isinstance(value, list) else None,
 )
-def test_a_wrong_word_is_one_line_and_exit_2(words: list[str], line: str, capsys) -> None:
+def test_a_wrong_word_is_one_line_and_exit_2_before_any_table_is_read(words, line, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("torch.accelerator.is_available", lambda: False)
+    Path("data.csv").write_text("no table")
     assert main(words) == 2
     said = capsys.readouterr()
     assert said.err.startswith(f"gtx: {line}") and said.err.count("\n") == 1 and not said.out
@@ -107,13 +88,9 @@ def test_words_may_stand_before_and_behind_options() -> None:
     assert given.chosen == {"model", "molecules", "device"} and given.out == "-"
 
 
-def test_the_version(capsys) -> None:
+def test_gtx_shows_its_version_and_without_a_word_its_help(capsys) -> None:
     assert main(["--version"]) == 0 and capsys.readouterr().out == "gtx 0.1.0\n"
-
-
-def test_without_a_word_gtx_shows_its_help(capsys) -> None:
-    assert main([]) == 0
-    assert "gtx predict run/model.gtx molecules.csv" in capsys.readouterr().out
+    assert main([]) == 0 and "gtx predict run/model.gtx molecules.csv" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", list_commands())

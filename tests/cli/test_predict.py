@@ -1,5 +1,6 @@
 """`gtx predict` of tables and of folders; what is written is tested where it is made."""
 
+import io
 from pathlib import Path
 
 import pandas as pd
@@ -8,7 +9,7 @@ import pytest
 from gtx.base.errors import Terminated
 from gtx.cli import main
 from gtx.prediction import folders
-from tests.tables import GOLDEN
+from tests.tables import GOLDEN, read
 
 MODEL = str(GOLDEN / "regression.gtx")
 HERE = ["--workers=0", "--device=cpu"]
@@ -47,13 +48,26 @@ def test_the_scores_of_each_table_of_a_folder_are_told(library: None, capsys) ->
     assert "a.csv: gap: rmse " in capsys.readouterr().err
 
 
-def test_several_smiles_are_predicted_without_a_file(library: None, capsys) -> None:
-    assert main(["predict", MODEL, "CCO", "C1CC", "CCN", *HERE]) == 0
-    said = capsys.readouterr()
-    assert [line.split(",")[0] for line in said.out.splitlines()] == ["smiles", "CCO", "C1CC", "CCN"]
-    assert "3 rows: 2 read, 1 error" in said.err
+def test_several_smiles_and_a_pipe_are_predicted_without_a_file(library: None, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"CCO\nC1CC\nCCN\n")))
+    for words in ["CCO", "C1CC", "CCN"], ["-"]:
+        assert main(["predict", MODEL, *words, *HERE]) == 0
+        said = capsys.readouterr()
+        assert [line.split(",")[0] for line in said.out.splitlines()] == ["smiles", "CCO", "C1CC", "CCN"]
+        assert "3 rows: 2 read, 1 error" in said.err and "row 2" in said.out.splitlines()[2]
     assert main(["predict", MODEL, "CCO", "CCN", "--engine=ray", "--out=out", *HERE]) == 2
     assert "--engine is for a folder of molecules" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("rows", "errors"), [(["C1CC", "x"], [1, 1]), (["C1CC", "CO"], [1, 0]), ([], [])])
+def test_every_error_is_written_and_status_2_where_no_row_can_be_used(library: None, rows, errors, capsys) -> None:
+    Path("in.csv").write_text("\n".join(["smiles", *rows, ""]))
+    nothing = bool(rows) and all(errors)
+    assert main(["predict", MODEL, "in.csv", "--out=out.csv", *HERE]) == (2 if nothing else 0)
+    said = capsys.readouterr().err
+    assert said.endswith("gtx: no row can be used; the column 'error' of the output has the reasons\n") == nothing
+    assert [bool(row["error"]) for row in read(Path("out.csv"))] == errors
+    assert Path("out.csv").read_text().startswith("smiles,gap_pred")
 
 
 def test_what_each_member_predicts_stands_behind(library: None, capsys) -> None:
