@@ -1,7 +1,6 @@
 """Cells to targets: blanks and mistakes told apart, classes by their labels, and no label is ever dropped."""
 
 import re
-from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -31,6 +30,12 @@ def settled(task: Task | InferredTask, *cells: tuple[str, str]) -> Task:
 
 def column(*labels: str) -> list[tuple[str, str]]:
     return [(label, "") for label in labels]
+
+
+YZ = ["y", "z"]
+NUMBERS, INFERRED, TWO, SEVERAL = (
+    kind(YZ) for kind in (Regression, InferredTask, BinaryClassification, MulticlassClassification)
+)
 
 
 def test_numbers_with_blanks_and_bad_cells():
@@ -63,48 +68,24 @@ def test_a_number_that_would_spoil_the_others_is_an_error_of_its_row(cell):
 @pytest.mark.parametrize(
     ("cells", "task", "message"),
     [
-        ([("low", "1"), ("", "2"), ("high", "3"), ("x", "1")], InferredTask, "'y' holds text: .*--task multiclass"),
-        (
-            [("1,5", "1"), ("-0,2", "2"), ("", "1"), ("3,1", "3")],
-            InferredTask,
-            "'y' holds text: .*decimal point: 1.5 and not",
-        ),
-        ([("", "1"), ("NaN", "2")], InferredTask, "'y' is blank in all of the 2 rows"),
-        ([("inf", "1"), ("inf", "2")], Regression, "'y' holds text, e.g. 'inf'"),
-        (
-            [("", "1"), ("NaN", "2")],
-            MulticlassClassification,
-            "'y' is blank in all of the 2 rows; classes were expected",
-        ),
-        ([("1e31", "1"), ("", "2")], Regression, "'y' holds no value: '1e31' is too large"),
-        ([(">1", "1"), ("<2", "2")], partial(Regression, censored=True), "'y' holds bounds alone; exact values were"),
-        (
-            [("1", "0"), ("1", "1"), ("", "1")],
-            InferredTask,
-            "target column 'y' that are not blank hold '1' and none 0; classification needs",
-        ),
-        (
-            [("0", "0"), ("0", "1"), ("7", "1"), ("2", "1")],
-            BinaryClassification,
-            "'y' holds 3 classes, '0', '2', '7'.*--task multiclass",
-        ),
-        (
-            [("a", "0"), ("a", "1")],
-            MulticlassClassification,
-            "target column 'y' that are not blank hold 'a'; multiclass needs two or more",
-        ),
-        ([("a", "0"), ("a", "1")], InferredTask, "'y' that are not blank hold 'a'; there is nothing to learn"),
-        (
-            [("a", "0"), ("caf\udce9", "1")],
-            MulticlassClassification,
-            r"'y', classes\[1\]: expected a text in UTF-8, got 'caf.udce9'",
-        ),
-        ([("a", "0"), ("b" * 10_001, "1")], BinaryClassification, r"'y', classes\[1\]: .* at most 10,000 characters"),
+        (["low", "", "high", "x"], INFERRED, "'y' holds text: .*--task multiclass"),
+        (["1,5", "-0,2", "", "3,1"], INFERRED, "'y' holds text: .*decimal point: 1.5 and not"),
+        (["", "NaN"], INFERRED, "'y' is blank in all of the 2 rows"),
+        (["inf", "inf"], NUMBERS, "'y' holds text, e.g. 'inf'"),
+        (["", "NaN"], SEVERAL, "'y' is blank in all of the 2 rows; classes were expected"),
+        (["1e31", ""], NUMBERS, "'y' holds no value: '1e31' is too large"),
+        ([">1", "<2"], Regression(YZ, censored=True), "'y' holds bounds alone; exact values were"),
+        (["1", "1", ""], INFERRED, "target column 'y' that are not blank hold '1' and none 0; classification needs"),
+        (["0", "0", "7", "2"], TWO, "'y' holds 3 classes, '0', '2', '7'.*--task multiclass"),
+        (["a", "a"], SEVERAL, "target column 'y' that are not blank hold 'a'; multiclass needs two or more"),
+        (["a", "a"], INFERRED, "'y' that are not blank hold 'a'; there is nothing to learn"),
+        (["a", "caf\udce9"], SEVERAL, r"'y', classes\[1\]: expected a text in UTF-8, got 'caf.udce9'"),
+        (["a", "b" * 10_001], TWO, r"'y', classes\[1\]: .* at most 10,000 characters"),
     ],
 )
 def test_hopeless_targets_are_refused(cells, task, message):
     with pytest.raises(InputError, match=message):
-        settled(task(["y", "z"]), *cells)
+        settled(task, *zip(cells, "0111", strict=False))
 
 
 @pytest.mark.parametrize(
@@ -205,61 +186,42 @@ def test_a_label_that_the_training_table_lacks_is_an_error_of_its_row():
 
 
 @pytest.mark.parametrize(
-    ("cells", "task"),
+    ("y", "z", "task"),
     [
-        (((("0", "1"), ("", "1"), ("1", "0"))), BinaryClassification),
-        (((("0", "1"), ("", "0"), ("1", "0.5"))), Regression),
-        (((("active", "1"), ("inactive", "0"))), BinaryClassification),
-        (((("1", "1"), ("0", "oops"), ("1", "0"))), BinaryClassification),
-        (((("-1", "1"), ("1", "2"), ("-1.0", ""))), BinaryClassification),
-        (((("1", "1"), ("2", "oops"), ("3", "4"), ("3", "oops"), ("3", "oops"), ("3", "5"))), Regression),
-        (((("5", "1"), ("5", "0"), (">7", "0"), ("6", "0"))), Regression),
+        (["0", "", "1"], ["1", "1", "0"], BinaryClassification),
+        (["0", "", "1"], ["1", "0", "0.5"], Regression),
+        (["active", "inactive"], ["1", "0"], BinaryClassification),
+        (["1", "0", "1"], ["1", "oops", "0"], BinaryClassification),
+        (["-1", "1", "-1.0"], ["1", "2", ""], BinaryClassification),
+        (["1", "2", "3", "3", "3", "3"], ["1", "oops", "4", "oops", "oops", "5"], Regression),
+        (["5", "5", ">7", "6"], ["1", "0", "0", "0"], Regression),
     ],
 )
-def test_the_task_is_inferred(cells, task):
-    assert type(settled(InferredTask(["y", "z"]), *cells)) is task
+def test_the_task_is_inferred(y, z, task):
+    assert type(settled(INFERRED, *zip(y, z, strict=True))) is task
 
 
 PAIR, BITS = ["active", "inactive"] * 15, ["0", "1"] * 15
+ONE = InferredTask(["y"])
 
 
 @pytest.mark.parametrize(
-    ("cells", "kind", "classes", "remark"),
+    ("cells", "wanted", "classes", "remark"),
     [
-        (BITS, InferredTask, ("0", "1"), ""),
-        (PAIR, InferredTask, ("inactive", "active"), ""),
-        (["-1", "1", "-1"], InferredTask, ("-1", "1"), "learned as two classes, as it holds two different numbers, -1"),
-        (
-            ["2", "1", "2.0"],
-            InferredTask,
-            ("1", "2"),
-            "learned as two classes, as it holds two different numbers, 1 and",
-        ),
-        ([*BITS, "n.d."], InferredTask, ("0", "1"), "'0' and '1'; 1 of 31 cells holds something else, such as 'n.d.'"),
-        (
-            [*PAIR, "1"],
-            InferredTask,
-            ("inactive", "active"),
-            "'inactive' and 'active'; 1 of 31 cells holds something el",
-        ),
-        (
-            [*PAIR, "Active"],
-            InferredTask,
-            ("inactive", "active"),
-            "something else, such as 'Active', and their rows are",
-        ),
-        ([*BITS, "0.5"], BinaryClassification, ("0", "1"), ""),
-        (
-            [*BITS, "0.5"],
-            InferredTask,
-            None,
-            "learned as numbers, although it holds 0 and 1; only 1 of 31 cells holds s",
-        ),
-        (["1", "2", "3", "4"], InferredTask, None, ""),
+        (BITS, ONE, ("0", "1"), ""),
+        (PAIR, ONE, ("inactive", "active"), ""),
+        (["-1", "1", "-1"], ONE, ("-1", "1"), "learned as two classes, as it holds two different numbers, -1"),
+        (["2", "1", "2.0"], ONE, ("1", "2"), "learned as two classes, as it holds two different numbers, 1 and"),
+        ([*BITS, "n.d."], ONE, ("0", "1"), "'0' and '1'; 1 of 31 cells holds something else, such as 'n.d.'"),
+        ([*PAIR, "1"], ONE, ("inactive", "active"), "'inactive' and 'active'; 1 of 31 cells holds something el"),
+        ([*PAIR, "Active"], ONE, ("inactive", "active"), "something else, such as 'Active', and their rows are"),
+        ([*BITS, "0.5"], BinaryClassification(["y"]), ("0", "1"), ""),
+        ([*BITS, "0.5"], ONE, None, "learned as numbers, although it holds 0 and 1; only 1 of 31 cells holds s"),
+        (["1", "2", "3", "4"], ONE, None, ""),
     ],
 )
-def test_what_two_different_values_decide_is_said(cells, kind, classes, remark):
-    wanted, file = kind(["y"]), file_of(*column(*cells))
+def test_what_two_different_values_decide_is_said(cells, wanted, classes, remark):
+    file = file_of(*column(*cells))
     task = wanted.infer_from_table([file])
     if classes is None:
         assert type(task) is Regression
@@ -267,7 +229,7 @@ def test_what_two_different_values_decide_is_said(cells, kind, classes, remark):
         assert task.columns.labels(0) == classes
         task.columns.parse(file.rows, COLUMNS, file.row_log)
         assert list(file.row_log.errors) == ([31] if len(cells) > 30 else [])  # an odd cell is an error of its row
-    remarks = "; ".join(wanted.remarks([file])) if kind is InferredTask else ""
+    remarks = "; ".join(wanted.remarks([file])) if wanted is ONE else ""
     assert remark in remarks and bool(remark) == bool(remarks)
 
 

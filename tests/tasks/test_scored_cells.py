@@ -1,6 +1,5 @@
 """A table that `gtx predict` scores in part says of how many rows, and what the others have; cells as in training."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -35,42 +34,23 @@ BOOLEANS = classes(BinaryClassification("y"), "True", "False")
 NUMBERS = classes(BinaryClassification("y"), 0, 1)
 SEVERAL = classes(MulticlassClassification("y"), "a", "b", "c")
 OF_ATOMS = classes(InferredTask("y", level="atom"), '["a", "b"]', '["b", "a"]')
-CHARGES = Regression("y", level="atom")
+VALUES, BOUNDS, CHARGES = Regression("y"), Regression("y", censored=True), Regression("y", level="atom")
 UNKNOWN = "a label that the model does not know"
+NO_LIST = "has no list of numbers, first row"
 
 
 @pytest.mark.parametrize(
     ("task", "cells", "line"),
     [
-        (
-            LABELS,
-            ["active", "Inactive", "inactive", ""],
-            f"2 of 4 rows; 1 has {UNKNOWN}, first row 2: 'Inactive'; 1 is",
-        ),
+        (LABELS, ["active", "Inactive", "inactive", ""], f"2 of 4 rows; 1 has {UNKNOWN}, first row 2: 'Inactive'; 1 "),
         (LABELS, ["Active", "Inactive", "x"], f"0 of 3 rows; 3 have {UNKNOWN}, first row 1: 'Active'"),
         (NUMBERS, [0, "n.d.", 1, 2], f"2 of 4 rows; 2 have {UNKNOWN}, first row 2: 'n.d.'"),
         (SEVERAL, ["a", "b", "d"], f"2 of 3 rows; 1 has {UNKNOWN}, first row 3: 'd'"),
-        (
-            Regression("y"),
-            [1, "n.d.", 3, "1e99"],
-            "2 of 4 rows; 1 has no number, first row 2: 'n.d.'; 1 has a number bey",
-        ),
-        (Regression("y"), [1, ">3", "<=2"], "1 of 3 rows; 2 have a bound in place of a number, first row 2: '>3'"),
-        (
-            Regression("y", censored=True),
-            [1, ">3", "x"],
-            "1 of 3 rows; 1 has no number, first row 3: 'x'; 1 is a bound",
-        ),
-        (
-            Regression("y", level="atom"),
-            ["[1, 2]", "[1]", "x y"],
-            "1 of 3 rows; 1 has no list of numbers, first row 3: 'x y'; 1 has a list of another length than one number",
-        ),
-        (
-            Regression("y", level="atom"),
-            ["[1, 2]", "[1, x]"],
-            "1 of 2 rows; 1 has no list of numbers, first row 2: '[1, x]'",
-        ),
+        (VALUES, [1, "n.d.", 3, "1e99"], "2 of 4 rows; 1 has no number, first row 2: 'n.d.'; 1 has a number beyond"),
+        (VALUES, [1, ">3", "<=2"], "1 of 3 rows; 2 have a bound in place of a number, first row 2: '>3'"),
+        (BOUNDS, [1, ">3", "x"], "1 of 3 rows; 1 has no number, first row 3: 'x'; 1 is a bound"),
+        (CHARGES, ["[1, 2]", "[1]", "x y"], f"1 of 3 rows; 1 {NO_LIST} 3: 'x y'; 1 has a list of another length than"),
+        (CHARGES, ["[1, 2]", "[1, x]"], f"1 of 2 rows; 1 {NO_LIST} 2: '[1, x]'"),
         (OF_ATOMS, ['["a", "b"]', '["a", "c"]'], f'1 of 2 rows; 1 has {UNKNOWN}, first row 2: \'["a", "c"]\''),
         (OF_ATOMS, ['["a", "b"]', '[["a"]]'], "1 of 2 rows; 1 has no list of classes, first row 2"),
     ],
@@ -85,7 +65,7 @@ def test_what_is_not_scored_is_counted(task: Task, cells: list, line: str) -> No
     [
         (BOOLEANS, ["TRUE", "false", "FALSE", "true"], ["True", "False", "False", "True"]),
         (NUMBERS, ["1.0", " 0", "0.0", "1e0"], [1, 0, 0, 1]),
-        (Regression("y"), ["1.0", " 2 ", "nan", "N/A"], [1, 2, "", ""]),
+        (VALUES, ["1.0", " 2 ", "nan", "N/A"], [1, 2, "", ""]),
         (LABELS, ["active ", "inactive", "None", "active"], ["active", "inactive", "", "active"]),
     ],
 )
@@ -96,15 +76,12 @@ def test_cells_are_read_as_in_training(task: Task, cells: list, plain: list) -> 
 
 def test_bounds_in_lists_of_atoms_are_blanks_and_told() -> None:
     row_log, cells = RowLog(), ["['<1', '>1']", "['0.5', \">1\"]", "[0.5, 1]", "['x', 1]"]
-    task = Regression("y", level="atom")
-    y, _, lists, _ = task.columns.parse(rows_of(*cells), ["smiles", "y"], row_log)
+    y, _, lists, _ = CHARGES.columns.parse(rows_of(*cells), ["smiles", "y"], row_log)
     np.testing.assert_array_equal(y[:, 0], [np.nan, 0.5, 0.75, np.nan])
     np.testing.assert_array_equal(lists[1]["y"], [0.5, np.nan])
     assert list(row_log.errors) == [4] and list(row_log.warnings) == [1, 2]
     assert row_log.warnings[1][0].endswith("2 bounds left out as blank: of atoms only exact values are learned")
-    assert scored(task, *cells)[1] == [
-        "y: scored on 2 of 4 rows; 1 has no list of numbers, first row 4: '['x', 1]'; 1 is blank"
-    ]
+    assert scored(CHARGES, *cells)[1] == [f"y: scored on 2 of 4 rows; 1 {NO_LIST} 4: '['x', 1]'; 1 is blank"]
 
 
 def test_fractions_that_do_not_add_up_are_told() -> None:
@@ -120,7 +97,7 @@ def test_fractions_that_do_not_add_up_are_told() -> None:
 
 
 def test_of_many_targets_a_few_lines() -> None:
-    task = replace(Regression([f"y{i}" for i in range(30)]))
+    task = Regression([f"y{i}" for i in range(30)])
     scores = task.answers.scores(["smiles", *task.targets])
     scores.add([Row(1, ["C", *["x"] * 30], "C")], SimpleNamespace(mean=np.zeros((1, 30))))
     assert len(scores.notes()) == 11 and scores.notes()[-1].startswith("20 more targets have")
