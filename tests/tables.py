@@ -1,12 +1,15 @@
 """Small tables of real molecules, out of the bundled set."""
 
 import csv
+import json
 import re
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from rdkit import Chem
 
 from gtx.training_data import Dataset, DataSettings, load_training_table
 
@@ -28,16 +31,8 @@ TINY_ESTIMATOR = {"model_arguments": TINY["model_arguments"], "settings": {"thre
 ALONE = {"baselines": False, "report": False}
 """Of `gtx.workflow.train_model`: nothing beside the training."""
 
-TINY_WORDS = [
-    "--epochs=3",
-    "--model-arguments",
-    "channels=16",
-    "layers=1",
-    "heads=2",
-    "pair_channels=8",
-    "--no-progress",
-    "--threads=1",
-]
+TINY_WORDS = ["--epochs=3", "--model-arguments", "channels=16", "layers=1", "heads=2", "pair_channels=8"]
+TINY_WORDS += ["--no-progress", "--threads=1"]
 """The same on a command line."""
 
 TINY_TRAIN = [*TINY_WORDS, "--no-baselines", "--no-report"]
@@ -89,3 +84,18 @@ def read(path: Path) -> list[dict[str, str]]:
     """A CSV, cells as they are."""
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
+
+
+def blanks(values: Iterable[Any]) -> list[Any]:
+    """The values, every seventh of them blank."""
+    return ["" if i % 7 == 3 else value for i, value in enumerate(values)]
+
+
+def of_atoms(smiles: Iterable[str], value: Callable[[Chem.Atom], Any]) -> list[str]:
+    """A list for each molecule of what its atoms have."""
+    return [json.dumps([value(atom) for atom in Chem.MolFromSmiles(text).GetAtoms()]) for text in smiles]
+
+
+def of_bonds(smiles: Iterable[str], value: Callable[[Chem.Bond], Any]) -> list[str]:
+    """A list for each molecule of what its bonds have."""
+    return [json.dumps([value(bond) for bond in Chem.MolFromSmiles(text).GetBonds()]) for text in smiles]

@@ -1,7 +1,6 @@
 """The list of tasks: whatever stands here is trained, saved, loaded, predicted and reported."""
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -26,6 +25,7 @@ from gtx.tasks import (
     TaskList,
 )
 from gtx.tasks.metrics import has_values
+from tests.tables import blanks, of_atoms, of_bonds
 
 
 class YieldObjective(NumericObjective):
@@ -60,49 +60,51 @@ class Case:
     """
 
     task: Task | InferredTask
-    cells: Callable[[pd.DataFrame], dict[str, list]]
+    cells: Callable[[pd.DataFrame], dict[str, Sequence]]
     answers: tuple[str, ...]
     settled: type[Task] | None = None
 
 
-def _above(column: pd.Series, low: object, high: object) -> list:
+def above(column: pd.Series, low: object, high: object) -> list:
     return np.where(column > column.median(), high, low).tolist()
 
 
-def _blanks(values: list) -> list:
-    return ["" if i % 7 == 3 else value for i, value in enumerate(values)]
+def count(table: pd.DataFrame, letter: str) -> list[int]:
+    return [text.upper().count(letter) for text in table.smiles]
 
 
-def _of_atoms(smiles: str, value: Callable[[Chem.Atom], object]) -> str:
-    """A list of numbers or words, the first of them blank where there are many."""
-    found = [value(atom) for atom in Chem.MolFromSmiles(smiles).GetAtoms()]
-    return json.dumps([None, *found[1:]] if len(found) > 8 else found)
+def partly(value: Callable[[Chem.Atom], object]) -> Callable[[Chem.Atom], object]:
+    """The same but for the first atom of a large molecule, of which nothing is known."""
+    return lambda atom: None if atom.GetIdx() == 0 and atom.GetOwningMol().GetNumAtoms() > 8 else value(atom)
 
+
+CHARGE = partly(lambda atom: (atom.GetAtomicNum() - 7) / 10)
+CHARGES = Regression("charge", level="atom", sum_to="charge")
+INTERVALS = ("gap_pred", "gap_low", "gap_high", "dipole_pred", "dipole_low", "dipole_high")
+ORDER, DEGREE = Chem.Bond.GetBondTypeAsDouble, partly(Chem.Atom.GetDegree)
 
 CASES = {
     "regression": Case(
-        Regression(["gap", "dipole"], loss="mae"),
-        lambda t: {"gap": _blanks(t.gap.tolist()), "dipole": t.dipole.tolist()},
-        ("gap_pred", "gap_low", "gap_high", "dipole_pred", "dipole_low", "dipole_high"),
+        Regression(["gap", "dipole"], loss="mae"), lambda t: {"gap": blanks(t.gap), "dipole": t.dipole}, INTERVALS
     ),
     "bounds": Case(
         Regression(["gap", "dipole"], censored=True, target_weights={"gap": 2}),
-        lambda t: {"gap": [f">{x - 1}" if i % 7 == 3 else x for i, x in enumerate(t.gap)], "dipole": t.dipole.tolist()},
-        ("gap_pred", "gap_low", "gap_high", "dipole_pred", "dipole_low", "dipole_high"),
+        lambda t: {"gap": [f">{x - 1}" if i % 7 == 3 else x for i, x in enumerate(t.gap)], "dipole": t.dipole},
+        INTERVALS,
     ),
     "a loss of one's own": Case(
         Regression("gap", loss=lambda output, target: torch.log(torch.cosh(output - target))),
-        lambda t: {"gap": t.gap.tolist()},
-        ("gap_pred", "gap_low", "gap_high"),
+        lambda t: {"gap": t.gap},
+        INTERVALS[:3],
     ),
     "numbers with quantiles": Case(
         Regression(["gap", "dipole"], uncertainty="quantiles", coverage=0.8),
-        lambda t: {"gap": _blanks(t.gap.tolist()), "dipole": t.dipole.tolist()},
+        lambda t: {"gap": blanks(t.gap), "dipole": t.dipole},
         ("gap_pred", "gap_std", "gap_low", "gap_high", "dipole_pred", "dipole_std", "dipole_low", "dipole_high"),
     ),
     "classification": Case(
         InferredTask(["polar", "apolar"]),
-        lambda t: {"polar": _blanks(_above(t.dipole, 0, 1)), "apolar": _above(-t.dipole, 0, 1)},
+        lambda t: {"polar": blanks(above(t.dipole, 0, 1)), "apolar": above(-t.dipole, 0, 1)},
         ("polar_pred", "apolar_pred"),
         BinaryClassification,
     ),
@@ -110,7 +112,7 @@ CASES = {
         BinaryClassification(
             "activity", class_weights="balanced", calibration="temperature", sets=True, uncertainty="evidential"
         ),
-        lambda t: {"activity": _blanks(_above(t.dipole, "inactive", "active"))},
+        lambda t: {"activity": blanks(above(t.dipole, "inactive", "active"))},
         ("activity_pred", "activity_class", "activity_vacuity", "activity_set"),
     ),
     "multiclass": Case(
@@ -123,7 +125,7 @@ CASES = {
             coverage=0.8,
         ),
         lambda t: {
-            "size": _blanks(pd.qcut(t.gap, 3, labels=["s", "m", "l"]).astype(str).tolist()),
+            "size": blanks(pd.qcut(t.gap, 3, labels=["s", "m", "l"]).astype(str)),
             "kind": [len(s) % 2 for s in t.smiles],
         },
         (*("size_pred", "size_l", "size_m", "size_s", "size_set"), *("kind_pred", "kind_0", "kind_1", "kind_set")),
@@ -131,64 +133,47 @@ CASES = {
     "fractions": Case(
         FractionRegression(["carbon", "oxygen", "others"], normalise=True),
         lambda t: {
-            "carbon": _blanks([s.upper().count("C") for s in t.smiles]),
-            "oxygen": _blanks([s.upper().count("O") for s in t.smiles]),
-            "others": _blanks([s.upper().count("N") + 1 for s in t.smiles]),
+            "carbon": blanks(count(t, "C")),
+            "oxygen": blanks(count(t, "O")),
+            "others": blanks(n + 1 for n in count(t, "N")),
         },
         ("carbon_pred", "oxygen_pred", "others_pred"),
     ),
     "atoms": Case(
         Regression(["charge", "neighbours"], level="atom", sum_to="charge", loss="mae"),
-        lambda t: {
-            "charge": _blanks([_of_atoms(s, lambda a: (a.GetAtomicNum() - 7) / 10) for s in t.smiles]),
-            "neighbours": [_of_atoms(s, Chem.Atom.GetDegree) for s in t.smiles],
-        },
+        lambda t: {"charge": blanks(of_atoms(t.smiles, CHARGE)), "neighbours": of_atoms(t.smiles, DEGREE)},
         ("charge_pred", "neighbours_pred"),
     ),
     "bonds": Case(
-        Regression("order", level="bond"),
-        lambda t: {
-            "order": _blanks(
-                [str([b.GetBondTypeAsDouble() for b in Chem.MolFromSmiles(s).GetBonds()]) for s in t.smiles]
-            )
-        },
-        ("order_pred",),
+        Regression("order", level="bond"), lambda t: {"order": blanks(of_bonds(t.smiles, ORDER))}, ("order_pred",)
     ),
     "classes of atoms": Case(
         InferredTask(["hybrid", "kind"], "atom", class_weights="balanced"),
         lambda t: {
-            "hybrid": _blanks([_of_atoms(s, lambda a: str(a.GetHybridization())) for s in t.smiles]),
-            "kind": [_of_atoms(s, lambda a: "carbon" if a.GetAtomicNum() == 6 else "other") for s in t.smiles],
+            "hybrid": blanks(of_atoms(t.smiles, partly(lambda a: str(a.GetHybridization())))),
+            "kind": of_atoms(t.smiles, partly(lambda a: "carbon" if a.GetAtomicNum() == 6 else "other")),
         },
         (*("hybrid_pred", "hybrid_SP", "hybrid_SP2", "hybrid_SP3"), *("kind_pred", "kind_carbon", "kind_other")),
         MulticlassClassification,
     ),
     "two classes of bonds": Case(
         BinaryClassification("ring", level="bond"),
-        lambda t: {"ring": _blanks([str([b.IsInRing() for b in Chem.MolFromSmiles(s).GetBonds()]) for s in t.smiles])},
+        lambda t: {"ring": blanks(of_bonds(t.smiles, Chem.Bond.IsInRing))},
         ("ring_pred", "ring_class"),
     ),
     "molecule-atom-bond": Case(
-        TaskList(
-            tasks=(
-                Regression("order", level="bond"),
-                Regression("charge", level="atom", sum_to="charge"),
-                Regression("gap"),
-            )
-        ),
-        lambda t: {
-            "gap": _blanks(t.gap.tolist()),
-            "charge": [_of_atoms(s, lambda a: (a.GetAtomicNum() - 7) / 10) for s in t.smiles],
-            "order": [str([b.GetBondTypeAsDouble() for b in Chem.MolFromSmiles(s).GetBonds()]) for s in t.smiles],
-        },
-        ("gap_pred", "gap_low", "gap_high", "charge_pred", "order_pred"),
+        TaskList(tasks=(Regression("order", level="bond"), CHARGES, Regression("gap"))),
+        lambda t: {"gap": blanks(t.gap), "charge": of_atoms(t.smiles, CHARGE), "order": of_bonds(t.smiles, ORDER)},
+        (*INTERVALS[:3], "charge_pred", "order_pred"),
     ),
     "sequence": Case(
         SequenceGenerationTask("product"),
-        lambda t: {"product": _blanks(t.smiles.tolist())},
+        lambda t: {"product": blanks(t.smiles)},
         ("product_pred", "product_log_probability", "product_valid"),
     ),
     "a task of one's own": Case(
-        Yields(["carbon"]), lambda t: {"carbon": [s.upper().count("C") / len(s) for s in t.smiles]}, ("carbon_pred",)
+        Yields(["carbon"]),
+        lambda t: {"carbon": [n / len(s) for n, s in zip(count(t, "C"), t.smiles, strict=True)]},
+        ("carbon_pred",),
     ),
 }

@@ -17,14 +17,12 @@ import gtx
 from gtx.cli import main
 from gtx.prediction import Predictor
 from tests.serve.conftest import served
-from tests.tables import TINY_ESTIMATOR, molecules, read
+from tests.tables import TINY_ESTIMATOR, TINY_TRAIN, blanks, molecules, of_atoms, of_bonds, read
 
 ROWS = 60
 NEW = ["OCC=O", "CCN(C)C", "C1CC", "c1ccccc1F"]
 """Molecules to predict, one of which cannot be read."""
-WORDS = ["--epochs=2", "--blend=no", "--no-baselines", "--no-report", "--no-progress", "--threads=1", "--workers=0"]
-WORDS += ["--split-sizes", "0.8", "0.2", "0", "--model-arguments", "channels=16", "layers=1", "heads=2"]
-WORDS += ["pair_channels=8"]
+WORDS = [*TINY_TRAIN, "--epochs=2", "--blend=no", "--workers=0", "--split-sizes", "0.8", "0.2", "0"]
 ESTIMATOR: dict[str, Any] = {**TINY_ESTIMATOR, "epochs": 2, "validation_fraction": 0.2, "workers": 0}
 ESTIMATOR["settings"] = {**ESTIMATOR["settings"], "blend": "no"}
 
@@ -60,19 +58,7 @@ def carbons(smiles: list[str]) -> list[int]:
     return [text.upper().count("C") for text in smiles]
 
 
-def blanks(values: list) -> list:
-    return ["" if i % 7 == 3 else value for i, value in enumerate(values)]
-
-
-def atoms(value: Callable[[Chem.Atom], object]) -> Callable[[list[str]], list[str]]:
-    return lambda smiles: [json.dumps([value(atom) for atom in Chem.MolFromSmiles(s).GetAtoms()]) for s in smiles]
-
-
-def orders(smiles: list[str]) -> list[str]:
-    return [json.dumps([bond.GetBondTypeAsDouble() for bond in Chem.MolFromSmiles(s).GetBonds()]) for s in smiles]
-
-
-REGRESSOR, CLASSIFIER = gtx.MoleculeRegressor, gtx.MoleculeClassifier
+REGRESSOR, CLASSIFIER, DEGREE = gtx.MoleculeRegressor, gtx.MoleculeClassifier, Chem.Atom.GetDegree
 KINDS = {
     "values": Kind(lambda s: {"y": carbons(s)}, ("y",), estimator=REGRESSOR),
     "several targets with blanks": Kind(
@@ -94,16 +80,16 @@ KINDS = {
         ("--task=multiclass",),
         CLASSIFIER,
     ),
-    "lists of atoms": Kind(lambda s: {"q": atoms(Chem.Atom.GetDegree)(s)}, ("q",), ("--task=atoms", "--sum-to=charge")),
+    "lists of atoms": Kind(lambda s: {"q": of_atoms(s, DEGREE)}, ("q",), ("--task=atoms", "--sum-to=charge")),
     "classes of atoms": Kind(
-        lambda s: {"q": atoms(lambda a: "ring" if a.IsInRing() else "chain")(s)}, ("q",), ("--task=atom-classes",)
+        lambda s: {"q": of_atoms(s, lambda a: "ring" if a.IsInRing() else "chain")}, ("q",), ("--task=atom-classes",)
     ),
-    "bonds": Kind(lambda s: {"b": orders(s)}, ("b",), ("--task=bonds",)),
+    "bonds": Kind(lambda s: {"b": of_bonds(s, Chem.Bond.GetBondTypeAsDouble)}, ("b",), ("--task=bonds",)),
     "molecules and atoms": Kind(
-        lambda s: {"y": carbons(s), "q": atoms(Chem.Atom.GetDegree)(s)}, ("y",), ("--atom-target-columns", "q")
+        lambda s: {"y": carbons(s), "q": of_atoms(s, DEGREE)}, ("y",), ("--atom-target-columns", "q")
     ),
     "extra features": Kind(
-        lambda s: {"y": carbons(s), "temperature": [300 + len(text) for text in s], "q": atoms(Chem.Atom.GetDegree)(s)},
+        lambda s: {"y": carbons(s), "temperature": [300 + len(text) for text in s], "q": of_atoms(s, DEGREE)},
         ("y",),
         ("--feature-columns", "temperature", "--atom-feature-columns", "q"),
         REGRESSOR,
