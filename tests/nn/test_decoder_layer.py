@@ -123,23 +123,21 @@ def takes_steps(made: EdgeAttention) -> bool:
     return made.edge_dim is None and made.gate is None and made.width == D
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if takes_steps(case.make())])
-def test_a_step_is_a_row_of_the_whole_with_every_attention(name: str) -> None:
-    torch.manual_seed(0)
-    same_step_by_step(DecoderLayer(CASES[name].make(), CASES[name].make(), D).double())
+def with_parts(projections: str, **parts: object) -> Callable[[], EdgeAttention]:
+    return lambda: EdgeAttention(D, D // H, H, projections=projections, **parts)
 
 
 @pytest.mark.parametrize(
-    ("projections", "options"),
+    "make",
     [
-        ("none", lambda: {"value_activation": nn.LeakyReLU(0.1)}),
-        ("separate", lambda: {"value_activation": nn.LayerNorm(D)}),
-        ("key_value", lambda: {"edge_value": "state", "score": GATv2Score(H, D // H)}),
-        ("shared", lambda: {"project": True, "bias": False, "normaliser": Sigmoid()}),
-        ("key_value", lambda: {"merge": LinearHeadMerge(H, D // H, D)}),
+        *(case.make for case in CASES.values() if takes_steps(case.make())),
+        with_parts("none", value_activation=nn.LeakyReLU(0.1)),
+        with_parts("separate", value_activation=nn.LayerNorm(D)),
+        with_parts("key_value", edge_value="state", score=GATv2Score(H, D // H)),
+        with_parts("shared", project=True, bias=False, normaliser=Sigmoid()),
+        with_parts("key_value", merge=LinearHeadMerge(H, D // H, D)),
     ],
 )
-def test_a_step_is_a_row_of_the_whole_with_every_option(projections: str, options: Callable[[], dict]) -> None:
+def test_a_step_is_a_row_of_the_whole_with_every_attention(make: Callable[[], EdgeAttention]) -> None:
     torch.manual_seed(0)
-    made = [EdgeAttention(D, D // H, H, projections=projections, **options()) for _ in range(2)]
-    same_step_by_step(DecoderLayer(*made, D).double())
+    same_step_by_step(DecoderLayer(make(), make(), D).double())

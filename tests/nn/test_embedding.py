@@ -87,16 +87,9 @@ def test_features_of_a_user_may_be_of_any_precision() -> None:
 # --- Pairs.
 
 
-FEATURES = [ContinuousFeatureSpec(3), CategoricalFeatureSpec((4, 2))]
-
-
-def inputs() -> list[torch.Tensor]:
-    torch.manual_seed(0)
-    return [torch.randn(13, 3), torch.stack([torch.randint(4, (13,)), torch.randint(2, (13,))], 1)]
-
-
 def test_is_the_equation_in_its_docstring() -> None:
-    layer, (values, codes) = PairEmbedding(FEATURES, 6), inputs()
+    layer = PairEmbedding([ContinuousFeatureSpec(3), CategoricalFeatureSpec((4, 2))], 6)
+    values, codes = torch.randn(13, 3), torch.stack([torch.randint(4, (13,)), torch.randint(2, (13,))], 1)
     linear, table = layer.parts[0], layer.parts[1].table
     summed = values @ linear.weight.T + linear.bias + table[codes[:, 0]] + table[4 + codes[:, 1]]
     middle = layer.mlp[1]
@@ -121,17 +114,14 @@ def test_the_direction_of_a_bond_does_not_matter() -> None:
 # --- Tokens.
 
 
-def test_is_the_scaled_table_and_the_sinusoids() -> None:
+def test_a_token_is_its_scaled_row_and_the_sinusoids_and_scores_are_products_with_the_same_table() -> None:
     layer = TokenEmbedding(7, 8).double()
     tokens, places = torch.tensor([3, 0, 6, 3]), torch.tensor([5, 9, 5, 6])
     expected = 8**0.5 * layer.table.weight[tokens] + sinusoidal_encoding(places.double(), 8)
     torch.testing.assert_close(layer(tokens, places), expected, rtol=0, atol=1e-12)
     assert layer(tokens[:0], places[:0]).shape == (0, 8)
-
-
-def test_scores_are_products_with_the_same_table() -> None:
-    layer, x = TokenEmbedding(7, 8).double(), torch.randn(3, 8).double()
     torch.nn.init.normal_(layer.bias)
+    x = torch.randn(3, 8).double()
     torch.testing.assert_close(layer.scores(x), x @ layer.table.weight.T + layer.bias)
 
 
@@ -203,8 +193,7 @@ def test_bad_settings_are_named() -> None:
 # --- Substructures are counted in any order, told apart as RDKit does, and used where training has enough of them.
 
 
-FEATURISER = Featuriser()
-PLAIN = FEATURISER.constitution
+PLAIN = Featuriser().constitution
 
 
 def counts(smiles: str, **arguments: object) -> torch.Tensor:

@@ -47,16 +47,8 @@ def shaken(layer: nn.Module) -> nn.Module:
 
 
 def egt(triplets: TripletAttention | None = None) -> GraphTransformerLayer:
-    attention = EdgeAttention(
-        C,
-        D,
-        H,
-        edge_dim=K,
-        edge_bias=False,
-        project=True,
-        score=ClippedDotScore(H, K, 1.0),
-        normaliser=GatedSoftmax(H, K),
-    )
+    parts = {"score": ClippedDotScore(H, K, 1.0), "normaliser": GatedSoftmax(H, K)}
+    attention = EdgeAttention(C, D, H, edge_dim=K, edge_bias=False, project=True, **parts)
     update = EdgeStateUpdate(K, attention.state_width, 9, triplets=triplets)
     return shaken(GraphTransformerLayer(attention, None, C, edge_update=update))
 
