@@ -1,9 +1,11 @@
 """Which pairs are edges, against the plain definition on real molecules."""
 
+import networkx
 import pytest
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
+from torch_geometric.utils import to_networkx
 
 from gtx.graph import (
     AllPairEdges,
@@ -44,19 +46,10 @@ def bonds(batch: Batch) -> set[tuple[int, int]]:
 
 
 def hops(batch: Batch) -> dict[tuple[int, int], int]:
-    """The bonds of a shortest path between every two connected atoms, found atom by atom."""
-    neighbours: dict[int, list[int]] = {i: [] for i in range(batch.num_nodes)}
-    for s, r in bonds(batch):
-        neighbours[s].append(r)
-    found = {}
-    for start in neighbours:
-        reached, front, distance = {start}, [start], 0
-        while front:
-            found |= {(start, atom): distance for atom in front}
-            front = sorted({n for atom in front for n in neighbours[atom]} - reached)
-            reached |= set(front)
-            distance += 1
-    return found
+    """The bonds of a shortest path between every two connected atoms."""
+    bare = Data(edge_index=batch.edge_index, num_nodes=batch.num_nodes)
+    paths = networkx.all_pairs_shortest_path_length(to_networkx(bare))
+    return {(sender, receiver): bonds for sender, reached in paths for receiver, bonds in reached.items()}
 
 
 @pytest.mark.parametrize("loops", [True, False])
@@ -73,29 +66,26 @@ def test_within_hops(k: int, batch: Batch, graph: CompleteGraph) -> None:
 
 @pytest.mark.parametrize("cutoff", [1e-6, 4.0])
 def test_within_distance(cutoff: float, batch: Batch, graph: CompleteGraph) -> None:
-    expected = set()
-    for s, r in graph.pair_index.T.tolist():
-        difference = [a - b for a, b in zip(batch.pos[s].tolist(), batch.pos[r].tolist(), strict=True)]
-        distance = sum(d * d for d in difference) ** 0.5
-        if int(batch.batch[s]) == UNPLACED or distance < cutoff:
-            expected.add((s, r))
+    apart = torch.cdist(batch.pos, batch.pos, compute_mode="donot_use_mm_for_euclid_dist")
     found = edges(DistanceCutoffEdges(cutoff)(batch, graph), graph)
-    assert found == expected
+    pairs = graph.pair_index.T.tolist()
+    assert found == {(s, r) for s, r in pairs if apart[s, r] < cutoff or batch.batch[s] == UNPLACED}
     assert batch.num_nodes < len(found) < graph.num_pairs
 
 
-def test_distance_needs_coordinates(batch: Batch, graph: CompleteGraph) -> None:
+@pytest.mark.parametrize(
+    ("of", "name", "message"),
+    [
+        (DistanceCutoffEdges(4.0), "pos", r"needs coordinates: expected pos \[N, 3\] in Å, got None"),
+        (ExpanderEdges(), "edge_attr", r"of bonds edge_attr \[E, F\], got None"),
+    ],
+    ids=str,
+)
+def test_what_a_batch_lacks_is_named(of: EdgeSelector, name: str, message: str, batch: Batch, graph) -> None:
     without = batch.clone()
-    without.pos = None
-    with pytest.raises(ValueError, match=r"needs coordinates: expected pos \[N, 3\] in Å, got None"):
-        DistanceCutoffEdges(4.0)(without, graph)
-
-
-def test_expanders_need_codes_of_bonds(batch: Batch, graph: CompleteGraph) -> None:
-    without = batch.clone()
-    without.edge_attr = None
-    with pytest.raises(ValueError, match=r"of bonds edge_attr \[E, F\], got None"):
-        ExpanderEdges()(without, graph)
+    without[name] = None
+    with pytest.raises(ValueError, match=message):
+        of(without, graph)
 
 
 def test_causal(batch: Batch, graph: CompleteGraph) -> None:

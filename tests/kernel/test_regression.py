@@ -47,8 +47,6 @@ def test_predictions_are_the_sum_over_training_molecules_in_any_order(blends, ma
     torch.testing.assert_close(parts, model.kernel(many.batch()))
     other, _ = solved(many.subset(torch.randperm(len(many), generator=torch.Generator().manual_seed(1))))
     torch.testing.assert_close(other(batch), model(batch), rtol=1e-3, atol=1e-3)
-    alone = torch.cat([model(whole_batch([text])) for text in SMILES])
-    torch.testing.assert_close(alone, model(batch))
 
 
 def test_descriptors_have_a_share_where_the_target_follows_them_and_none_where_it_does_not(many: MoleculeStore) -> None:
@@ -126,16 +124,6 @@ def test_blanks_of_one_target_leave_the_others_alone(many: MoleculeStore) -> Non
     assert (model.dual[::3, 1] == 0).all()
 
 
-def test_it_is_copied_pickled_and_read_from_its_tensors(many: MoleculeStore) -> None:
-    model, _ = solved(many)
-    batch = whole_batch()
-    found = model(batch)
-    again = kernel_ridge(2, **model.learned_arguments)
-    again.load_state_dict(model.state_dict())
-    for other in (deepcopy(model), pickle.loads(pickle.dumps(model)), again, deepcopy(model).double()):
-        assert torch.equal(other(batch).float(), found)
-
-
 FOUNDATION = {"sha256": "0", "width": 16}
 
 
@@ -177,21 +165,34 @@ def test_three_kernels_are_mixed_by_their_shares_and_solved_as_one(many: Molecul
     assert (model.variance(batch) <= model.ridge * model.scale + 1e-9).all()
 
 
-@pytest.mark.usefixtures("always")
-def test_a_third_kernel_predicts_alike_alone_and_is_read_from_its_tensors(many: MoleculeStore) -> None:
-    model, batch = solved_with_embeddings(many), whole_batch()
+@pytest.fixture(params=["substructures", "descriptors", "foundation"])
+def model(request, many: MoleculeStore) -> KernelRidge:
+    """A kernel of substructures alone, with descriptors, or with embeddings too."""
+    if request.param == "foundation":
+        request.getfixturevalue("always")
+        return solved_with_embeddings(many)
+    return solved(many, num_descriptors=many.descriptors.shape[1] * (request.param == "descriptors"))[0]
+
+
+def test_it_predicts_alike_alone_and_is_copied_pickled_and_read_from_its_tensors(model: KernelRidge) -> None:
+    batch = whole_batch()
+    found = model(batch)
     alone = torch.cat([model(whole_batch([text])) for text in SMILES])
-    torch.testing.assert_close(alone, model(batch), rtol=1e-5, atol=1e-5)
-    atoms, brought = model.contributions(whole_batch(["CCO"]))
-    expected = (model(whole_batch(["CCO"]))[0] - model.offset).double()
-    torch.testing.assert_close(atoms.sum(0) + brought, expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(alone, found, rtol=1e-5, atol=1e-5)
+    again = kernel_ridge(2, **model.learned_arguments)
+    again.load_state_dict(model.state_dict())
+    again.embed = model.embed
+    for other in (deepcopy(model), pickle.loads(pickle.dumps(model)), again, deepcopy(model).double()):
+        assert torch.equal(other(batch).float(), found)
+
+
+@pytest.mark.usefixtures("always")
+def test_a_third_kernel_needs_its_network_and_its_numbers(many: MoleculeStore) -> None:
+    model = solved_with_embeddings(many)
     again = kernel_ridge(2, **model.learned_arguments)
     again.load_state_dict(model.state_dict())
     with pytest.raises(ValueError, match="compares embeddings, and has no network"):
-        again(batch)
-    again.embed = embed
-    for other in (deepcopy(model), pickle.loads(pickle.dumps(model)), again):
-        assert torch.equal(other(batch), model(batch))
+        again(whole_batch())
     wrong = {"share": (2, "expected 0 to 1, got 2"), "length": (0, "expected a positive number, got 0")}
     for name, (value, message) in wrong.items():
         with pytest.raises(InputError, match=f"{name} of embeddings: {message}"):
@@ -207,17 +208,15 @@ def test_embeddings_have_a_share_where_the_target_follows_them_and_none_where_it
     assert model.embeddings is None and model.learned_arguments["foundation"] is None
 
 
-def test_contributions_of_atoms_and_descriptors_sum_to_the_prediction(many: MoleculeStore) -> None:
-    """With the mean, for substructures alone and with descriptors; atoms that are alike bring the same, and a molecule
-    that shares nothing with those held has none."""
-    for width in (many.descriptors.shape[1], 0):
-        model, texts = solved(many, num_descriptors=width)[0].double(), ["CC(C)(C)O", "c1ccncc1", "[He]", "C.CO"]
-        for text in texts:
-            batch = whole_batch([text])
-            atoms, brought = model.contributions(batch)
-            expected = model(batch)[0] - model.offset
-            torch.testing.assert_close(atoms.sum(0) + brought, expected, rtol=0, atol=1e-9)
-            assert brought.any() == bool(width) and atoms.any() == (text != "[He]")
-        alike = model.contributions(whole_batch(texts[:1]))[0]
-        torch.testing.assert_close(alike[[0, 2]], alike[[3, 3]], rtol=0, atol=1e-12)
-        assert (alike[0] - alike[4]).abs().max() > 1e-3
+def test_contributions_of_atoms_and_of_the_whole_sum_to_the_prediction(model: KernelRidge) -> None:
+    """With the mean; atoms that are alike bring the same, and a molecule that shares nothing with those held has
+    none."""
+    model, texts = model.double(), ["CC(C)(C)O", "c1ccncc1", "[He]", "C.CO"]
+    for text in texts:
+        batch = whole_batch([text])
+        atoms, brought = model.contributions(batch)
+        torch.testing.assert_close(atoms.sum(0) + brought, model(batch)[0] - model.offset, rtol=0, atol=1e-9)
+        assert brought.any() == (model.kernel_names != ["substructures"]) and atoms.any() == (text != "[He]")
+    alike = model.contributions(whole_batch(texts[:1]))[0]
+    torch.testing.assert_close(alike[[0, 2]], alike[[3, 3]], rtol=0, atol=1e-12)
+    assert (alike[0] - alike[4]).abs().max() > 1e-3
