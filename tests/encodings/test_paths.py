@@ -56,15 +56,6 @@ def test_edge_path_is_the_mean_over_all_shortest_paths(length: int, farthest: in
     assert several  # pairs with more than one shortest path, which differ in their bonds
 
 
-def test_edge_path_counts_from_the_receiver() -> None:
-    chain = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), edge_attr=torch.tensor([[1], [1], [2], [2]]))
-    _, values = ShortestPathBonds(3, 2)(chain, CompleteGraph.from_ptr(torch.tensor([0, 3])))
-    values = values.view(3, 3, 2, 3)
-    assert values[0, 2].tolist() == [[0, 0.5, 0], [0, 0, 0.5]]
-    assert values[2, 0].tolist() == [[0, 0, 0.5], [0, 0.5, 0]]
-    assert values[0, 1].tolist() == [[0, 1, 0], [0, 0, 0]]
-
-
 def test_hop_masks_are_the_distances(batch: Batch) -> None:
     graph = CompleteGraph.from_batch(batch.batch)
     _, masks = ShortestPathOneHot(3)(batch, graph)

@@ -83,18 +83,20 @@ def sample(folder: Path, per_set: int, stereo: bool, seed: int = 0) -> list[str]
         return [text for text in chosen if Chem.MolFromSmiles(text)]
 
 
+def inchi_key(text: str) -> str:
+    return MolToInchiKey(Chem.MolFromSmiles(text))
+
+
 def rewritings(text: str, count: int, seed: int = 0) -> Iterator[str]:
     """Random SMILES of the same molecule; InChI is the judge, as RDKit can write a wrong centre in symmetric rings."""
     generator = random.Random(seed)
     with rdBase.BlockLogs():
-        mol = Chem.MolFromSmiles(text)
-        key = MolToInchiKey(mol)
+        mol, key = Chem.MolFromSmiles(text), inchi_key(text)
         found, tried = 0, 0
         while found < count and (tried := tried + 1) < 10 * count:
             order = generator.sample(range(mol.GetNumAtoms()), mol.GetNumAtoms())
             written = Chem.MolToSmiles(Chem.RenumberAtoms(mol, order), canonical=False, doRandom=True)
-            again = Chem.MolFromSmiles(written)
-            if again is not None and MolToInchiKey(again) == key:
+            if Chem.MolFromSmiles(written) is not None and inchi_key(written) == key:
                 found += 1
                 yield written
 

@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from rdkit import Chem
-from rdkit.Chem import Descriptors, MACCSkeys, rdMolDescriptors
+from rdkit.Chem import Descriptors, MACCSkeys
 from rdkit.Chem import rdMolDescriptors as rd
-from rdkit.Chem.Descriptors import CalcMolDescriptors
 from rdkit.DataManip.Metric.rdMetricMatrixCalc import GetTanimotoDistMat
 from rdkit.ML.Cluster.Butina import ClusterData
 
@@ -123,7 +122,7 @@ NO_CHARGES = "N[Pt](N)(Cl)Cl"  # Gasteiger has no parameters for it
 @pytest.mark.parametrize("text", ["CC(=O)Oc1ccccc1C(=O)O", "C[N+](C)(C)CC(=O)[O-]", "C", NO_CHARGES])
 def test_named_descriptors_are_those_of_rdkit(text: str) -> None:
     mol = Chem.MolFromSmiles(text)
-    wanted = CalcMolDescriptors(Chem.MolFromSmiles(text))
+    wanted = Descriptors.CalcMolDescriptors(Chem.MolFromSmiles(text))
     assert set(wanted) == {*RDKIT_DESCRIPTORS, *LEFT_OUT}
     found = dict(zip(RDKIT_DESCRIPTORS, rdkit_descriptors(mol), strict=True))
     for name, value in found.items():
@@ -140,7 +139,7 @@ ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
 def test_counts_are_those_of_rdkit_folded_whatever_the_order_of_atoms() -> None:
     """The unfolded fingerprint of the older interface, folded here."""
     for radius, bits in ((2, 2048), (1, 64)):
-        unfolded = rdMolDescriptors.GetMorganFingerprint(Chem.MolFromSmiles(ASPIRIN), radius).GetNonzeroElements()
+        unfolded = rd.GetMorganFingerprint(Chem.MolFromSmiles(ASPIRIN), radius).GetNonzeroElements()
         expected = np.zeros(bits, int)
         for number, count in unfolded.items():
             expected[number % bits] += count

@@ -1,30 +1,23 @@
 """CIP labels: right where the literature is clear, and the same however the molecule is written."""
 
-from pathlib import Path
-
 import pytest
 from rdkit import Chem
 from rdkit.Chem.EnumerateStereoisomers import EnumerateStereoisomers, StereoEnumerationOptions
-from rdkit.Chem.inchi import MolToInchiKey
 
 from gtx.molecules import Featuriser
 from gtx.molecules import graphs as stereo
 from gtx.molecules.graphs import quietly
 
-from .rewriting import SYMMETRIC, coloured_graph, labels, rewritings, sample
+from .rewriting import SYMMETRIC, coloured_graph, inchi_key, labels, rewritings
 
 FEATURISER = Featuriser(descriptors=False)
-
-
-def key(smiles: str) -> str:
-    return MolToInchiKey(Chem.MolFromSmiles(smiles))
 
 
 def isomers(flat: str, tried: int = 16) -> list[str]:
     """A SMILES of each stereoisomer of `flat`, as InChI tells them apart."""
     options = StereoEnumerationOptions(maxIsomers=tried, unique=False, rand=0)
     written = [Chem.MolToSmiles(mol) for mol in EnumerateStereoisomers(Chem.MolFromSmiles(flat), options)]
-    return sorted({key(text): text for text in written}.values())
+    return sorted({inchi_key(text): text for text in written}.values())
 
 
 @pytest.mark.parametrize(
@@ -53,9 +46,7 @@ def test_symmetric_molecules_keep_their_labels(flat: str) -> None:
     for isomer in isomers(flat):
         molecule = FEATURISER(isomer)
         for written in rewritings(isomer, 6):
-            again = FEATURISER(written)
-            assert labels(again) == labels(molecule), written
-            assert coloured_graph(again) == coloured_graph(molecule), written
+            assert coloured_graph(FEATURISER(written)) == coloured_graph(molecule), written
 
 
 @pytest.mark.parametrize(
@@ -65,22 +56,6 @@ def test_stereoisomers_are_told_apart(flat: str, count: int) -> None:
     """The nine inositols, 1,4-dimethylcyclohexane, tartaric acid."""
     written = isomers(flat, 64)
     assert len({coloured_graph(FEATURISER(isomer)) for isomer in written}) == len(written) == count
-
-
-@pytest.mark.slow
-def test_real_molecules_keep_their_labels(shared_data: Path) -> None:
-    texts = sample(shared_data, 20, stereo=True)
-    assert len(texts) > 60
-    labelled = 0
-    for text in texts:
-        molecule = FEATURISER(text)
-        assert key(molecule.smiles) == key(text)
-        labelled += labels(molecule) != ("", "")
-        for written in rewritings(text, 2):
-            again = FEATURISER(written)
-            assert coloured_graph(again) == coloured_graph(molecule), (text, written)
-            assert again.smiles == molecule.smiles, (text, written)
-    assert labelled > 50
 
 
 @pytest.mark.parametrize("legacy", [True, False])

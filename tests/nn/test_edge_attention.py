@@ -126,14 +126,6 @@ def test_exports_with_dynamic_nodes_and_edges() -> None:
     torch.testing.assert_close(program.module()(x, edge_index, e), layer(x, edge_index, e))
 
 
-def test_dropout_acts_on_the_weights_in_training_only() -> None:
-    layer = EdgeAttention(8, 4, heads=2, dropout=0.5)
-    x, _ = inputs(8, dtype=torch.float32)
-    for edges in (MOLECULES, MOLECULES.edge_index):
-        assert not torch.equal(layer.train()(x, edges), layer(x, edges))
-        assert torch.equal(layer.eval()(x, edges), layer(x, edges))
-
-
 def test_targets_without_features_are_pygs() -> None:
     """`(x, None)` and `size`, as PyG's GATConv takes them, and edge features `[E]`."""
     conv = GATConv(8, 4, heads=2, add_self_loops=False, bias=False).double()
@@ -235,7 +227,9 @@ def refused(match: str) -> object:
     return pytest.raises(ValueError, match=match)
 
 
-@pytest.mark.parametrize("edges", [GRAPH, GRAPH.edge_index], ids=["complete", "edge list"])
+@pytest.mark.parametrize(
+    "edges", [GRAPH, GRAPH.edge_index, GRAPH.masked(torch.arange(13) != 2)], ids=["complete", "edge list", "masked"]
+)
 def test_pair_features_of_the_wrong_length_or_none(edges: object) -> None:
     layer = EdgeAttention(8, 4, 2, edge_dim=5)
     with refused(r"expected edge features \[13, 5\], got \[12, 5\]"):
@@ -248,13 +242,6 @@ def test_pair_features_of_the_wrong_length_or_none(edges: object) -> None:
         layer(X, edges)
     with refused(r"edge features \[13, 5\] came, but this layer has edge_dim=None"):
         EdgeAttention(8, 4, 2)(X, edges, torch.randn(13, 5))
-
-
-def test_features_of_all_pairs_and_not_of_the_edges_that_are_left() -> None:
-    layer, graph = EdgeAttention(8, 4, 2, edge_dim=5), GRAPH.masked(torch.arange(13) != 2)
-    assert layer(X, graph, torch.randn(13, 5)).shape == (5, 8)
-    with refused(r"expected edge features \[13, 5\], got \[12, 5\]"):
-        layer(X, graph, torch.randn(12, 5))
 
 
 @pytest.mark.parametrize("edges", [GRAPH, GRAPH.edge_index], ids=["complete", "edge list"])

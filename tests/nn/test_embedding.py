@@ -206,18 +206,10 @@ def test_counts_by_hand() -> None:
     assert counts("CCC", radius=2)[counts("CCC", radius=2) > 0].sort().values.tolist() == [1, 1, 1, 2, 2, 2]
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        ("C[C@H](F)Cl", "C[C@@H](F)Cl", True),
-        ("F/C=C/F", "F/C=C\\F", True),
-        ("CCO", "COC", False),
-        ("CC(C)CC", "CCCCC", False),
-        ("C1CCCCC1", "C1CCCCCC1", False),
-    ],
-)
-def test_constitution_alone_tells_apart(one: str, other: str, same: bool) -> None:
-    assert torch.equal(counts(one), counts(other)) is same
+@pytest.mark.parametrize(("one", "other"), [("C[C@H](F)Cl", "C[C@@H](F)Cl"), ("F/C=C/F", "F/C=C\\F")])
+def test_constitution_alone_tells_apart(one: str, other: str) -> None:
+    """Environments of another constitution have other labels: see the next test."""
+    assert torch.equal(counts(one), counts(other))
 
 
 def test_like_labels_are_like_environments_of_morgan() -> None:

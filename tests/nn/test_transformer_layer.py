@@ -77,7 +77,8 @@ def test_edge_update_is_the_equation_in_its_docstring(hidden: int, norm_first: b
 
 def test_dropout_acts_in_training_only() -> None:
     x, e, b = inputs()
-    cases = ((make(dropout=0.5), (x, GRAPH, e, BONDS, b)), (EdgeStateUpdate(K, K, 7, 0.5), torch.randn(2, 9, K)))
+    cases = [(make(dropout=0.5), (x, GRAPH, e, BONDS, b)), (EdgeStateUpdate(K, K, 7, 0.5), torch.randn(2, 9, K))]
+    cases += [(EdgeAttention(8, 4, heads=2, dropout=0.5), (x, edges)) for edges in (GRAPH, GRAPH.edge_index)]
     for module, given in cases:
         for training in (True, False):
             one, other = (module.train(training)(*given) for _ in range(2))

@@ -76,13 +76,6 @@ def test_the_log_is_the_history_and_nothing_is_left_over(members: list, run: Pat
     assert not Path("lightning_logs").exists()
 
 
-def test_a_finished_run_is_read_not_trained(members: list, run: Path, monkeypatch) -> None:
-    monkeypatch.setattr("gtx.training.fitting.train_module", None)
-    again = train(run, epochs=24, lr=8e-3, folds=2)
-    for one, other in zip(members, again, strict=True):
-        assert torch.equal(predictions(one), predictions(other)) and one.history == other.history
-
-
 def test_one_class_in_validation_is_judged_by_the_loss(tmp_path) -> None:
     y = (np.median(LOGP) < LOGP).astype(float)
     y[VAL] = 1.0
