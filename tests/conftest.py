@@ -1,31 +1,22 @@
-"""Fixtures shared by all tests."""
+"""Fixtures shared by all tests. They import what they need: the process that hands out the tests to others needs
+nothing of gtx, whose imports take seconds.
+"""
 
 import gc
 import os
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from markupsafe import Markup
-
-from gtx.data import featurise, featurising, random_split
-from gtx.models import build_model
-from gtx.molecules import Featuriser
-from gtx.prediction import Predictor, save_model, streaming
-from gtx.report import gallery, tables
-from gtx.tasks import Regression
-from gtx.training import TrainSettings, fit
-from gtx.workflow import baselines
-from tests.forks import use_forks
-from tests.molecules_for_tests import CODE_SIZES
-from tests.tables import bundled
 
 
 def pytest_collection_finish() -> None:
@@ -48,6 +39,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def usual_trees() -> Iterator[dict[bool, float]]:
     """The forests of baselines have few trees in all tests of this process; what decides about their usual number."""
+    from gtx.workflow import baselines
+
     usual = baselines.SHARED_WORK
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(baselines, "SHARED_WORK", {False: 0, True: 0})
@@ -57,6 +50,9 @@ def usual_trees() -> Iterator[dict[bool, float]]:
 @pytest.fixture(scope="session", autouse=True)
 def no_workers_unasked() -> Iterator[None]:
     """Conformers are made in this process: processes that import all of gtx anew start only where a test asks."""
+    from gtx.data import featurising
+    from gtx.prediction import streaming
+
     with pytest.MonkeyPatch.context() as patch:
         for module in (featurising, streaming):
             patch.setattr(module, "min_chunks_for_workers", lambda featuriser: 1 << 30)
@@ -64,11 +60,18 @@ def no_workers_unasked() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def write_picture() -> Iterator[Callable[..., Markup]]:
-    """What writes pictures as SVG: it and most draws of intervals, half the time of a small run, are left out."""
-    written = gallery.inline
+def write_picture(tmp_path_factory) -> Iterator[Callable[..., Markup]]:
+    """What writes pictures as SVG: it and most draws of intervals, half the time of a small run, are left out. The
+    templates of reports are compiled once.
+    """
+    from jinja2 import FileSystemBytecodeCache
+
+    from gtx.report import gallery, page, tables
+
+    written, kept = gallery.inline, FileSystemBytecodeCache(str(tmp_path_factory.mktemp("templates")))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, "RESAMPLES", 60)
+        patch.setattr(page, "Environment", partial(page.Environment, bytecode_cache=kept))
+        patch.setattr(tables, "RESAMPLES", 20)
         patch.setattr(gallery, "inline", lambda figure, label: Markup("<svg>{}</svg>").format(label))
         yield written
 
@@ -76,8 +79,34 @@ def write_picture() -> Iterator[Callable[..., Markup]]:
 @pytest.fixture(scope="module")
 def written_pictures(write_picture: Callable[..., Markup]) -> Iterator[None]:
     """Reports of this module have their pictures."""
+    from gtx.report import gallery
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gallery, "inline", write_picture)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def once_asked() -> Iterator[None]:
+    """What is asked with each training, and answered alike in all of them, is asked once: whether a model of these
+    arguments can be made; and by Lightning whether there is an srun, and which packages have plugins for it.
+    """
+    from lightning_fabric.plugins.environments import slurm
+    from lightning_fabric.utilities import registry
+
+    from gtx.workflow import specs
+
+    check, passed = specs.check_size, set()
+
+    def check_once(*model: object) -> None:
+        if repr(model) not in passed:
+            check(*model)
+            passed.add(repr(model))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(specs, "check_size", check_once)
+        patch.setattr(slurm, "shutil", SimpleNamespace(which=cache(shutil.which)))
+        patch.setattr(registry, "entry_points", cache(registry.entry_points))
         yield
 
 
@@ -109,6 +138,17 @@ def shared_data() -> Path:
 @pytest.fixture(scope="session")
 def model_path(tmp_path_factory) -> Path:
     """Two networks for two targets of 160 bundled molecules, with an interval for the first target alone."""
+    import numpy as np
+
+    from gtx.data import featurise, random_split
+    from gtx.models import build_model
+    from gtx.molecules import Featuriser
+    from gtx.prediction import Predictor, save_model
+    from gtx.tasks import Regression
+    from gtx.training import TrainSettings, fit
+    from tests.molecules_for_tests import CODE_SIZES
+    from tests.tables import bundled
+
     folder, rows, featuriser = tmp_path_factory.mktemp("prediction"), bundled()[:4000:25], Featuriser()
     y = rows[targets := ["gap", "solvation_water"]].to_numpy()
     store = featurise(featuriser, rows.smiles.tolist(), workers=0).store.with_targets(y)
@@ -129,6 +169,8 @@ def model_path(tmp_path_factory) -> Path:
 @pytest.fixture
 def forks(monkeypatch) -> None:
     """Worker processes are forks of this one."""
+    from tests.forks import use_forks
+
     use_forks(monkeypatch)
 
 

@@ -9,7 +9,7 @@ import signal
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -384,11 +384,15 @@ class Search:
         """Studies by name."""
         return {name: open_study(self.out, name) for name in self.data}
 
+    @cached_property
+    def inputs(self) -> DataSettings:
+        """Settings of a table for the first start."""
+        start = None if self.starts[0] == SCRATCH else self.starts[0]
+        return prepare(self.data[MAIN], self.settings, start)[0]
+
     def table(self, name: str, inputs: DataSettings | None = None) -> Dataset:
         """Load the rows of a study, with the featuriser of `inputs`; each table is read once."""
-        if inputs is None:
-            start = None if self.starts[0] == SCRATCH else self.starts[0]
-            inputs, _, _ = prepare(self.data[MAIN], self.settings, start)
+        inputs = inputs or self.inputs
         key = name, str((inputs.featuriser.to_dict(), inputs.features))
         if key not in self.tables:
             data = replace(self.data[name], featuriser=inputs.featuriser, features=inputs.features)
@@ -421,8 +425,8 @@ class Search:
             times = [one.duration for study in self.studies.values() for one in ended(study) if one.duration]
             if hours is not None and sum(each.total_seconds() for each in times) >= 3600 * hours:
                 return
-            study = self.studies[name]
-            study.optimize(self._train, 1, callbacks=[partial(_tell_of, tell)], catch=(Exception,))
+            callbacks = [lambda study, trial: tell(study.study_name, trial, best_trial(study))]
+            self.studies[name].optimize(self._train, 1, callbacks=callbacks, catch=(Exception,))
 
     def _train(self, trial: Trial) -> float:
         """Run a trial, and return its validation score, the objective; an error is an attribute of the trial."""
@@ -452,10 +456,6 @@ class Search:
             trial.set_user_attr("error", f"{kind}{error}")
             raise
         return score
-
-
-def _tell_of(tell: Tell, study: Study, trial: FrozenTrial) -> None:
-    tell(study.study_name, trial, best_trial(study))
 
 
 def _run_beside(search: Search, turns: Sequence[str], hours: float | None, tell: Tell) -> None:

@@ -2,9 +2,9 @@
 
 import gzip
 import io
-import subprocess
 import sys
 import tracemalloc
+from functools import partial
 from itertools import repeat
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from gtx.data.rows import LIMITS, Row
 from gtx.data.table_writer import TableWriter
 from gtx.data.tables import bound_lines, open_table
 from gtx.molecules import reading
+from tests.training.distributed import processes
 
 TOO_LONG = "has more than 100 characters; its cells are left out"
 
@@ -177,13 +178,13 @@ def test_groups_of_a_parquet_file_written_are_bounded(short, tmp_path):
     assert (file.metadata.num_rows, file.metadata.num_row_groups) == (100, 9)
 
 
-CODE = """
-import resource, sys
-from gtx.data.tables import open_table
-table = next(line for line in open("/proc/self/status") if line.startswith("VmSize"))
-resource.setrlimit(resource.RLIMIT_AS, (int(table.split()[1]) * 1024 + 200_000_000,) * 2)
-print([(row.cells, row.error) for row in open_table(sys.argv[1]).rows])
-"""
+def print_rows_in_little_memory(path: Path) -> None:
+    """The rows of a table, in a process that may take 200 MB beside what it has."""
+    import resource
+
+    (size,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmSize"))
+    resource.setrlimit(resource.RLIMIT_AS, (int(size.split()[1]) * 1024 + 200_000_000,) * 2)
+    print([(row.cells, row.error) for row in open_table(path).rows])
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of a process are read from /proc")
@@ -193,6 +194,6 @@ def test_a_small_packed_file_with_a_line_of_268_megabytes(tmp_path):
     packed = (gzip.compress(b"id,smiles\n1,CCO\n2,"), *[piece] * 16, gzip.compress(b"\n3,N\n"))
     path.write_bytes(b"".join(packed))
     assert path.stat().st_size < 3_000_000
-    done = subprocess.run([sys.executable, "-c", CODE, str(path)], capture_output=True, text=True, cwd=Path.cwd())
+    ((status, said),) = processes(tmp_path / "said", partial(print_rows_in_little_memory, path))
     error = "has more than 8,388,608 characters; its cells are left out"
-    assert done.stdout.strip() == str([(["1", "CCO"], None), (["", ""], error), (["3", "N"], None)]), done.stderr
+    assert said.strip() == str([(["1", "CCO"], None), (["", ""], error), (["3", "N"], None)]) and status == 0
