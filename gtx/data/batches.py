@@ -206,7 +206,7 @@ class PairBudgetSampler(EpochSampler):
 
 
 class ConstantShapeStore:
-    """Store whose batches all have the same tensor shapes, as a CUDA graph requires, on the device of the molecules.
+    """Batches of a store that all have the same tensor shapes, as a CUDA graph requires, on the device of the store.
 
     The seed is that of the random batches from which the batch shape is chosen.
     """
@@ -232,25 +232,6 @@ class ConstantShapeStore:
         if len(index) != self.batch_shape.molecules:
             return self.store.batch(index)
         return make_constant_shape_batch(self.store, index, self.batch_shape, self.fixed)
-
-    @property
-    def sizes(self) -> Tensor:
-        return self.store.sizes
-
-    @property
-    def weights(self) -> Tensor | None:
-        return self.store.weights
-
-    @property
-    def num_graphs(self) -> int:
-        return len(self.store)
-
-    @property
-    def device(self) -> torch.device:
-        return self.store.device
-
-    def __len__(self) -> int:
-        return len(self.store)
 
 
 # --- Batches of constant shape, cut out of a store, as CUDA graphs need them.

@@ -260,7 +260,6 @@ class SequenceObjective(Objective):
         "invalid": Metric("invalid SMILES", lower=True),
     }
     validation_metrics = ("token_accuracy", "perplexity")
-    validation_channels = 3
 
     @property
     def out_channels(self) -> int:
@@ -415,13 +414,8 @@ class SequenceGenerationTask(Task, SequenceOptions):
         tokenizer = TOKENIZERS[self.tokens] if self.vocabulary is None else self.vocabulary.tokenizer
         return SequenceColumns(self.targets, texts=self.texts or (), tokenizer=tokenizer, max_tokens=self.max_tokens)
 
-    @cached_property
-    def objective(self) -> SequenceObjective:
-        return SequenceObjective(self)
-
-    @cached_property
-    def answers(self) -> SequenceAnswers:
-        return SequenceAnswers(self)
+    objective = cached_property(SequenceObjective)
+    answers = cached_property(SequenceAnswers)
 
     def unscorable(self, store: MoleculeStore) -> dict[int, str]:
         errors = self.vocabulary.encode_all(self.columns.texts_of(store)).errors

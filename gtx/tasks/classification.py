@@ -6,7 +6,7 @@ softmax.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -122,8 +122,6 @@ class CrossEntropy(NumericObjective):
     task: ClassTask
 
     has_link: ClassVar[bool] = True
-    num_measures: ClassVar[int] = 1
-    item_metrics: ClassVar[Sequence[str]] = ("accuracy",)
 
     @property
     def metrics(self) -> Mapping[str, Metric]:  # type: ignore[override]
@@ -223,18 +221,11 @@ class CrossEntropy(NumericObjective):
         return self.ideal(self.scale(store))
 
     def val_score(self, output: Tensor, scaled: Tensor, logged: dict[str, float]) -> float:
-        """Return the loss; of two classes 1 − ROC-AUC, which does not punish overconfidence, where it is defined."""
-        return 1 - logged["val_roc_auc"] if self.task.binary and "val_roc_auc" in logged else logged["val_loss"]
-
-    def measures(self, output: Tensor, target: Tensor) -> list[Tensor]:
-        """Compute whether the likeliest class is right."""
-        p = self.softmaxes(output)
-        likeliest = [self.class_probabilities(p, t).argmax(1) for t in range(len(self.targets))]
-        return [torch.stack(likeliest, 1) == target]
-
-    def item_scores(self, means: Sequence[Tensor], val: MoleculeStore) -> dict[str, float]:
-        (right,) = means
-        return {} if right.isnan().all() else {"val_accuracy": float(right.nanmean())}
+        """Return the loss; of molecules of two classes 1 − ROC-AUC, which does not punish overconfidence, where it is
+        defined.
+        """
+        ranked = self.task.binary and not self.level.lists and "val_roc_auc" in logged
+        return 1 - logged["val_roc_auc"] if ranked else logged["val_loss"]
 
 
 # --- Answers: probabilities, calibrated on validation rows, and sets of classes.
@@ -457,13 +448,8 @@ class ClassTask(NumericTask, ClassOptions):
         positive = getattr(self, "positive", None)
         return ClassColumns(self.targets, LEVELS[self.level], self.classes, self.name, self.binary, positive)
 
-    @cached_property
-    def objective(self) -> CrossEntropy:
-        return CrossEntropy(self)
-
-    @cached_property
-    def answers(self) -> ClassAnswers:
-        return ClassAnswers(self)
+    objective = cached_property(CrossEntropy)
+    answers = cached_property(ClassAnswers)
 
     def take_over(self, other: Task) -> Self:
         for t, at in enumerate(self.match_targets(other)):

@@ -15,7 +15,6 @@ from torch import Tensor
 from gtx.base.errors import InputError, printable
 from gtx.base.schema import Text, check, list_of
 from gtx.data import MoleculeStore
-from gtx.data.batches import ConstantShapeStore
 from gtx.data.cells import (
     BLANK_WORDS,
     LARGEST,
@@ -74,11 +73,25 @@ class Level:
         return store.atom_ptr if self.name == "atom" else store.bond_ptr
 
     def owner(self, examples: Any) -> Tensor:
-        """Return the molecule of each atom or directed bond of a store or a batch, int64 `[R]`."""
+        """Return the molecule of each row of a store, or of each atom or directed bond of a batch, int64 `[R]`."""
         if isinstance(examples, MoleculeStore):
             each = torch.arange(len(examples), device=examples.device)
-            return torch.repeat_interleave(each, self.ptr(examples).diff())
+            return torch.repeat_interleave(each, self.ptr(examples).diff()) if self.lists else each
         return examples.batch if self.name == "atom" else examples.batch[examples.edge_index[0]]
+
+    def rows(self, store: Any, batch: Any) -> Tensor:
+        """Return the row of a store for each row of a batch of it, int64 `[R]`; -1 for an empty place."""
+        if not self.lists:
+            return batch.row
+        owner = self.owner(batch)
+        place = torch.arange(len(owner), device=owner.device)
+        first = torch.searchsorted(owner, torch.arange(batch.num_graphs, device=owner.device))
+        molecule = batch.row[owner]
+        return torch.where(molecule < 0, -1, self.ptr(store)[molecule] + place - first[owner])
+
+    def count(self, store: Any) -> int:
+        """Count the rows of a store."""
+        return int(self.ptr(store)[-1]) if self.lists else len(store)
 
     def weights(self, examples: Any) -> Tensor | None:
         """Return the weight of each row of a store or a batch, `[R]`: that of its molecule; None without weights."""
@@ -97,8 +110,6 @@ class Level:
         """Return the weight of a store or a batch in an epoch: the number of molecules, or of values of atoms or bonds;
         with weights their sum.
         """
-        if self.lists and isinstance(examples, ConstantShapeStore):
-            examples = examples.store
         weights = self.weights(examples)
         if not self.lists:
             count: int | Tensor = getattr(examples, "molecules", examples.num_graphs)

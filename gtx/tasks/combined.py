@@ -303,8 +303,7 @@ class JointObjective(Objective):
         super().__init__(task)
         self.tasks = task.tasks
         self.parts: list[Any] = [each.objective for each in task.tasks]
-        self.validation_metrics = list(dict.fromkeys(name for each in self.parts for name in each.validation_metrics))
-        self.validation_channels = sum(each.validation_channels for each in self.parts)
+        self.levels = [each.level for each in self.parts]
 
     @property
     def metrics(self) -> dict[str, Metric]:  # type: ignore[override]
@@ -337,17 +336,16 @@ class JointObjective(Objective):
         ]
         return torch.stack(losses).sum()
 
-    def validation_outputs(self, output: Sequence[Tensor], batch: Any) -> Tensor:
-        pairs = zip(self.parts, output, strict=True)
-        return torch.cat([each.validation_outputs(own, batch) for each, own in pairs], 1)
+    def validation_outputs(self, output: Sequence[Tensor], batch: Any) -> tuple[Tensor, ...]:
+        return tuple(own.float() for own in output)
 
-    def validation_scorer(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
+    def validation_scorer(self, val: MoleculeStore) -> Callable[..., dict[str, float]]:
         """Score by the sum of the losses, and the mean of each score over the targets that have it."""
         scorers = [task.objective.validation_scorer(store_of(task, val)) for task in self.tasks]
-        widths, counts = [each.validation_channels for each in self.parts], [len(task.targets) for task in self.tasks]
+        counts = [len(task.targets) for task in self.tasks]
 
-        def scores(outputs: Tensor) -> dict[str, float]:
-            by_task = [score(own) for score, own in zip(scorers, outputs.split(widths, 1), strict=True)]
+        def scores(*outputs: Tensor) -> dict[str, float]:
+            by_task = [score(own) for score, own in zip(scorers, outputs, strict=True)]
             logged = {}
             for name in dict.fromkeys(name for each in by_task for name in each):
                 pairs = zip((each.get(name, nan) for each in by_task), counts, strict=True)
@@ -455,13 +453,8 @@ class TaskList(Task, MoleculeAtomBondOptions):
     def columns(self) -> JointColumns:
         return JointColumns(self.targets, LEVELS["molecule"], self.tasks)
 
-    @cached_property
-    def objective(self) -> JointObjective:
-        return JointObjective(self)
-
-    @cached_property
-    def answers(self) -> JointAnswers:
-        return JointAnswers(self)
+    objective = cached_property(JointObjective)
+    answers = cached_property(JointAnswers)
 
     def _each(self, change: Callable[[Task], Task]) -> Self:
         return replace(self, tasks=tuple(map(change, self.tasks)))

@@ -140,13 +140,8 @@ class FractionRegression(NumericTask, FractionOptions):
     def columns(self) -> FractionColumns:
         return FractionColumns(self.targets, normalise=self.normalise)
 
-    @cached_property
-    def objective(self) -> Divergence:
-        return Divergence(self)
-
-    @cached_property
-    def answers(self) -> FractionAnswers:
-        return FractionAnswers(self)
+    objective = cached_property(Divergence)
+    answers = cached_property(FractionAnswers)
 
     def outputs_of(self, other: Task) -> None:
         """Return None: among other targets an output has another meaning."""

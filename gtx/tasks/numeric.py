@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar, Self, TypeGuard
 
 import numpy as np
@@ -35,16 +35,6 @@ class NumericObjective(Objective):
     has_link: ClassVar[bool] = False
     """True if outputs are logits or logarithms that `regressands` only approximate; a closed-form fit is then
     calibrated."""
-    num_measures: ClassVar[int] = 0
-    """Number of `measures`."""
-    item_metrics: ClassVar[Sequence[str]] = ()
-    """Metrics that `item_scores` gives."""
-
-    def __init__(self, task: NumericTask) -> None:
-        super().__init__(task)
-        self.validation_metrics = self.item_metrics if self.level.lists else list(self.metrics)
-        sums = (2 + self.num_measures) * len(self.targets)
-        self.validation_channels = sums if self.level.lists else self.out_channels
 
     # what a kind of target defines
 
@@ -73,14 +63,6 @@ class NumericObjective(Objective):
     def ideal(self, y: Tensor) -> Tensor:
         """Convert scaled targets `[R, T]` to ideal predictions, float64 `[R, P]`, NaN for blanks."""
         return y.double()
-
-    def measures(self, output: Tensor, target: Tensor) -> list[Tensor]:
-        """Compute what validation of atoms or bonds averages beside the loss, `[R, T]` each; no target is blank."""
-        return []
-
-    def item_scores(self, means: Sequence[Tensor], val: MoleculeStore) -> dict[str, float]:
-        """Compute the scores of an epoch from the means of `measures`, `[T]` each, NaN without values."""
-        return {}
 
     def val_score(self, output: Tensor, scaled: Tensor, logged: dict[str, float]) -> float:
         """Compute the score that selects the best epoch, by default the loss; a lower score is better."""
@@ -132,41 +114,20 @@ class NumericObjective(Objective):
         targets = constants(weights, self.level.targets(examples))[None]
         return targets if rows is None else rows * targets
 
-    def validation_outputs(self, output: Tensor, batch: Any) -> Tensor:
-        """Collect all outputs; of atoms or bonds, for each molecule and target, the number of values, and the sums of
-        their losses and `measures`, so that scores of all outputs at once, such as ROC-AUC, are left out.
-        """
-        output = output.float()
-        if not self.level.lists:
-            return output
-        target = self.level.targets(batch)
-        measured = ~target.isnan()
-        target = target.nan_to_num()
-        sums = [torch.ones_like(target), self.elementwise(output, target), *self.measures(output, target)]
-        each = torch.cat([each * measured for each in sums], 1)
-        return each.new_zeros(batch.num_graphs, each.shape[1]).index_add(0, self.level.owner(batch), each)
-
     def validation_scorer(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
-        if self.level.lists:
-            return partial(self._score_sums, val)
-        y, truth = self.level.targets(val).cpu(), self.examples(val).to("cpu")
-        scaled = self.level.targets(truth).float()
+        y, examples = self.level.targets(val).cpu(), self.examples(val).to("cpu")
+        scaled = self.level.targets(examples).float()
+        targets: dict[str, Any] = {self.level.field: scaled}
+        examples = replace(examples, **targets)
 
         def scores(output: Tensor) -> dict[str, float]:
             output = output.float().cpu()
             values = self.evaluate(y, self.unscale(output, val))
             logged = {f"val_{name}": values[name] for name in self.metrics if values[name] is not None}
-            logged["val_loss"] = float(self.mean_loss(output, replace(truth, y=scaled)))
+            logged["val_loss"] = float(self.mean_loss(output, examples))
             return {**logged, "val_score": self.val_score(output, scaled, logged)}
 
         return scores
-
-    def _score_sums(self, val: MoleculeStore, outputs: Tensor) -> dict[str, float]:
-        weights = torch.ones(len(val), 1).double() if val.weights is None else val.weights.cpu()[:, None].double()
-        count, loss, *sums = outputs.double().cpu().unflatten(1, (-1, len(self.targets))).unbind(1)
-        mean_loss = float((loss * weights).sum() / (count * weights).sum().clamp(min=1e-300))
-        means = [each.sum(0) / count.sum(0) for each in sums]
-        return {"val_loss": mean_loss, "val_score": mean_loss} | self.item_scores(means, val)
 
     def evaluate(
         self, y: np.ndarray | Tensor, prediction: np.ndarray | Tensor, names: Sequence[str] | None = None
@@ -457,9 +418,7 @@ class NumericTask(Task, WeightOptions):
     def objective(self) -> NumericObjective:
         """Outputs, loss and metrics."""
 
-    @cached_property
-    def answers(self) -> NumericAnswers:
-        return NumericAnswers(self)
+    answers = cached_property(NumericAnswers)
 
     def errors(self, prediction: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Compute the errors of predictions of one target, `[m]` each, that a report lists and draws; an error is above

@@ -291,8 +291,6 @@ class NumberObjective(NumericObjective):
         "mae": Metric("MAE", mean_absolute_error, has_values, lower=True, in_units=True),
         "r2": Metric("R²", sklearn_score("r2_score"), varies),
     }
-    num_measures: ClassVar[int] = 2
-    item_metrics: ClassVar[Sequence[str]] = ("rmse", "mae", "r2")
 
     @property
     def out_channels(self) -> int:
@@ -384,20 +382,6 @@ class NumberObjective(NumericObjective):
         if self.task.loss == "mae":
             return float(error.abs().nanmean(0).nanmean())
         return float(error.square().nanmean(0).sqrt().nanmean())
-
-    def measures(self, output: Tensor, target: Tensor) -> list[Tensor]:
-        """Compute squares and sizes of errors."""
-        error = output - target
-        return [error.square(), error.abs()]
-
-    def item_scores(self, means: Sequence[Tensor], val: MoleculeStore) -> dict[str, float]:
-        y, sd = self.level.targets(val).cpu().double(), self.task.scaler.sd
-        squares, mae = means  # of scaled numbers
-        rmse, variance = squares.sqrt(), (y - y.nanmean(0)).square().nanmean(0)
-        r2 = torch.where(variance > 0, 1 - squares * sd.square() / variance, torch.nan)
-        scores = {"rmse": rmse * sd, "mae": mae * sd, "r2": r2}
-        logged = {f"val_{name}": float(each.nanmean()) for name, each in scores.items() if not each.isnan().all()}
-        return {**logged, "val_score": float((mae if self.task.loss == "mae" else rmse).nanmean())}
 
     def numbers(self, output: Tensor) -> Tensor:
         """Return the predicted numbers `[..., T]` among outputs `[..., C]`."""
@@ -591,13 +575,8 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
         """Total of the values of a molecule's atoms."""
         return None if self.sum_to is None else AtomTotal(self.sum_to, self.place)
 
-    @cached_property
-    def objective(self) -> NumberObjective:
-        return NumberObjective(self)
-
-    @cached_property
-    def answers(self) -> NumberAnswers:
-        return NumberAnswers(self)
+    objective = cached_property(NumberObjective)
+    answers = cached_property(NumberAnswers)
 
     def with_features(self, features: FeatureColumns) -> Self:
         if self.sum_to == CHARGE or not isinstance(self.sum_to, str):

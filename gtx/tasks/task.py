@@ -50,19 +50,22 @@ class Objective(ABC):
     Attributes:
         metrics: metrics by name, the main metric first.
         level: level of the targets, with R rows in a store or a batch.
-        validation_metrics: names of the metrics that every epoch can give.
-        validation_channels: K, how many numbers `validation_outputs` collects of each molecule.
+        levels: levels of the `validation_outputs`, more than one for several tasks.
     """
 
     metrics: ClassVar[Mapping[str, Metric]]
-    validation_metrics: Sequence[str]
-    validation_channels: int
     level: Level = LEVELS["molecule"]
 
     def __init__(self, task: Task) -> None:
         self.task: Any = task
         self.targets: tuple[str, ...] = task.targets
         self.level = LEVELS[task.level]
+        self.levels: Sequence[Level] = [self.level]
+
+    @property
+    def validation_metrics(self) -> Sequence[str]:
+        """Names of the metrics that every epoch can give, by default all."""
+        return list(self.metrics)
 
     @property
     @abstractmethod
@@ -120,13 +123,14 @@ class Objective(ABC):
         """Return the weight of a batch in an epoch, such as its number of molecules; of all `examples` likewise."""
         return self.level.share(examples)
 
-    def validation_outputs(self, output: Any, batch: Any) -> Tensor:
-        """Return what the scores of an epoch need of a batch, `[B, K]`."""
+    def validation_outputs(self, output: Any, batch: Any) -> Any:
+        """Return what the scores of an epoch need of a batch, `[R, K]`; of several levels a tuple of such."""
         return output.float()
 
     @abstractmethod
-    def validation_scorer(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
-        """Return a function from the `validation_outputs` of all validation rows, `[n, K]`, to the scores of an epoch.
+    def validation_scorer(self, val: MoleculeStore) -> Callable[..., dict[str, float]]:
+        """Return a function from the `validation_outputs` of all validation rows to the scores of an epoch; those of
+        each level, `[R, K]`, are an argument.
 
         The names of the scores start with `val_`; the best epoch has the lowest `val_score`.
         """

@@ -129,7 +129,7 @@ class WholeStep:
 
     Args:
         module: module with the model and the task.
-        train: training molecules.
+        train: batches of the training molecules.
         optimiser: optimiser of the parameters.
         usual_share: mean share of a batch, see `TrainingModule.training_step`.
 
@@ -183,9 +183,7 @@ class CapturedModule(TrainingModule):
         super().on_train_start()
         (optimiser,) = self.trainer.optimizers
         self.mean_share: Tensor = torch.ones((), device=self.device)
-        self.steps = Captured(WholeStep(self, self.data.examples["train"], optimiser, self.mean_share), _report)
-        shape = len(self.data.examples["val"]) + 1, self.task.objective.validation_channels
-        self.buffer: Tensor = torch.empty(shape, device=self.device)
+        self.steps = Captured(WholeStep(self, self.data.shaped["train"], optimiser, self.mean_share), _report)
         self.validations = Captured(self._validate, _report)
 
     def on_train_epoch_start(self) -> None:
@@ -205,17 +203,12 @@ class CapturedModule(TrainingModule):
         if closure is not None:
             closure()  # the step
 
-    def on_validation_epoch_start(self) -> None:
-        self.outputs: Tensor | None = self.buffer.fill_(-torch.inf)
-
     def validation_step(self, index: Tensor, _: int) -> None:
         self.validations(index)
 
     def _validate(self, index: Tensor) -> Tensor:
-        batch = self.data.examples["val"].batch(index)
-        outputs = self.task.objective.validation_outputs(self(batch), batch)
-        self.buffer[batch.row] = outputs  # the row after the last is for empty places
-        return self.buffer
+        self._collect(self.data.shaped["val"].batch(index), "val")
+        return index
 
 
 def obstacle_to_capture(settings: TrainSettings, model: nn.Module, train: Any, processes: int) -> str | None:
@@ -307,7 +300,7 @@ def _compare_steps(module: CapturedModule, train: ConstantShapeStore, batches: l
     """Compare three replayed steps with three eager ones, and check that replays see dropout and the rate."""
     failures: list[str] = []
     optimiser = module.optimiser()
-    share = torch.as_tensor(float(module.task.objective.share(train)) / len(batches), device=module.device)
+    share = torch.as_tensor(float(module.task.objective.share(train.store)) / len(batches), device=module.device)
     step = WholeStep(module, train, optimiser, share)
     start, state = _weights(module), deepcopy(module.state_dict())
 

@@ -79,6 +79,7 @@ class MoleculeDataModule(LightningDataModule):
         examples: examples of each part, from which batches are made, with targets scaled for the loss (see
             `Task.examples`).
         fixed: encodings of the training and validation molecules that are computed once, by part, see `ROOM`.
+        shaped: batches of constant shape of the training and validation molecules, by part, if `constant`.
         budget: largest number of pairs in a batch, from the settings, or less if memory is short (see
             `gtx.training.fitting.BatchTrial`).
         constant: whether training and validation batches have constant shape. The loaders then yield the indices of the
@@ -106,6 +107,7 @@ class MoleculeDataModule(LightningDataModule):
         parts = {"train": train, "val": val, "test": self.test}
         self.examples: dict[str, Any] = {part: task.objective.examples(own) for part, own in parts.items()}
         self.fixed: dict[str, PrecomputedEncodings | None] = {}
+        self.shaped: dict[str, ConstantShapeStore] = {}
         self.featuriser: Featuriser | None = None
         self.budget: int = self.settings.batch_pairs
         self.constant = False
@@ -147,42 +149,40 @@ class MoleculeDataModule(LightningDataModule):
                 shown = trainer.is_global_zero and trainer.progress_bar_callback is not None
                 self.fixed[part] = precomputed_encodings_of(model, own, device, self.constant, shown)
                 if self.constant:
-                    self.examples[part] = ConstantShapeStore(self.examples[part], self.fixed[part], self.seed)
+                    self.shaped[part] = ConstantShapeStore(self.examples[part], self.fixed[part], self.seed)
 
     def train_dataloader(self) -> Iterable[Any]:
         call, self.before_batches = self.before_batches, None
         if call is not None:
             call()
-        examples = self.examples["train"]
-        sampler = self.sampler(examples, shuffle=True)
+        sampler = self.sampler("train", shuffle=True)
         sampler.set_epoch(self._trainer.current_epoch)
         return self._loader("train", list(sampler))
 
     def val_dataloader(self) -> Iterable[Any]:
-        return self._loader("val", list(self.sampler(self.examples["val"], shuffle=False)))
+        return self._loader("val", list(self.sampler("val", shuffle=False)))
 
     def test_dataloader(self) -> Iterable[Any]:
-        return self._loader("test", list(self.sampler(self._test_examples, shuffle=False)))
+        return self._loader("test", list(self.sampler("test", shuffle=False)))
 
     def predict_dataloader(self) -> Iterable[Any]:
-        examples = self._test_examples
-        pairs = examples.sizes.double().square().cumsum(0)
+        pairs = self._molecules("test").sizes.double().square().cumsum(0)
         counts = (pairs // self.budget).unique_consecutive(return_counts=True)[1].tolist()
-        return self._loader("test", list(torch.arange(len(examples)).split(counts)))
+        return self._loader("test", list(torch.arange(len(pairs)).split(counts)))
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
         return batch  # the store is on the device already
 
-    def sampler(self, examples: Any, shuffle: bool) -> PairBudgetSampler | ConstantShapeSampler:
+    def sampler(self, part: str, shuffle: bool) -> PairBudgetSampler | ConstantShapeSampler:
         """Return the sampler of the batches of one epoch."""
-        molecules = self.settings.molecules_per_batch(len(self.examples["train"]))
+        molecules, sizes = self.settings.molecules_per_batch(len(self.examples["train"])), self._molecules(part).sizes
         options: dict[str, Any] = {"shuffle": shuffle, "seed": self.seed}
         options |= {"rank": self._trainer.global_rank, "replicas": self._trainer.world_size}
-        if isinstance(examples, ConstantShapeStore):
-            affordable = int(self.budget / float(examples.sizes.square().float().mean()))
-            return examples.sampler(max(1, min(molecules, affordable)), **options)
+        if part in self.shaped:
+            affordable = int(self.budget / float(sizes.square().float().mean()))
+            return self.shaped[part].sampler(max(1, min(molecules, affordable)), **options)
         options |= {"max_molecules": molecules, "jitter": self.settings.jitter}
-        return PairBudgetSampler(examples.sizes, self.budget, **options)
+        return PairBudgetSampler(sizes, self.budget, **options)
 
     @property
     def _trainer(self) -> Trainer:
@@ -190,15 +190,15 @@ class MoleculeDataModule(LightningDataModule):
             raise InputError("the data module has no Trainer yet: call trainer.fit(module, data)")
         return self.trainer
 
-    @property
-    def _test_examples(self) -> Any:
-        if not len(self.test):
+    def _molecules(self, part: str) -> Any:
+        """Return the examples of a part, which is not an empty test set."""
+        if part == "test" and not len(self.test):
             raise InputError("the data module has no test molecules")
-        return self.examples["test"]
+        return self.examples[part]
 
     def _loader(self, part: str, indices: list[Tensor]) -> Batches:
         examples, fixed = self.examples[part], self.fixed.get(part)
-        if isinstance(examples, ConstantShapeStore):
+        if part in self.shaped:
             on_device = torch.cat(indices).to(examples.device).split([len(index) for index in indices])  # one transfer
             return Batches(lambda index: index, list(on_device))
         return Batches(examples.batch if fixed is None else partial(batch_with_encodings, examples, fixed), indices)

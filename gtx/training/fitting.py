@@ -422,7 +422,7 @@ def affordable_budget(module: TrainingModule, data: MoleculeDataModule) -> int:
     """
     examples, last = data.examples["train"], math.inf
     while True:
-        sampler = data.sampler(examples, shuffle=True)
+        sampler = data.sampler("train", shuffle=True)
         rows = max(sampler.batches(), key=sampler.work)
         work = sampler.work(rows)
         if work >= last:
@@ -431,7 +431,7 @@ def affordable_budget(module: TrainingModule, data: MoleculeDataModule) -> int:
                 f"{int(examples.sizes.max())} atoms: take a smaller model, or leave large molecules out by --max-atoms"
             )
         with suppress(torch.OutOfMemoryError):  # after the block the error refers to no tensor any more
-            try_step(module, partial(examples.batch, rows.to(module.device)))
+            try_step(module, partial(data.shaped.get("train", examples).batch, rows.to(module.device)))
             return data.budget
         torch.cuda.empty_cache()
         last, data.budget = work, max(1, min(data.budget, work) // 2)

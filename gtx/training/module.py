@@ -61,8 +61,8 @@ class TrainingModule(LightningModule):
         self.settings: TrainSettings = settings or TrainSettings()
         self.seed: int = self.settings.seed if seed is None else seed
         self.spec: dict[str, Any] | None = None
-        self.outputs: Tensor | None = None
-        self._scorers: dict[str, Callable[[Tensor], dict[str, float]]] = {}
+        self._outputs: dict[str, list[Tensor]] = {}  # of the rows of each level, by part
+        self._scorers: dict[str, Callable[..., dict[str, float]]] = {}
         freeze(model, self.settings.rates or {}, self.settings.head_first)
 
     @classmethod
@@ -127,6 +127,7 @@ class TrainingModule(LightningModule):
 
     def setup(self, stage: str) -> None:
         self._scorers.clear()  # those of the molecules of an earlier call
+        self._outputs.clear()
 
     def on_train_start(self) -> None:
         schedules = {id(s.scheduler.optimizer): s.scheduler for s in self.trainer.lr_scheduler_configs}
@@ -143,20 +144,20 @@ class TrainingModule(LightningModule):
         return self.loss(batch) * (self.task.objective.share(batch) / self.usual_share)
 
     def on_validation_epoch_start(self) -> None:
-        self.outputs = None
+        self._forget("val")
 
     def validation_step(self, batch: Any, _: int) -> None:
-        self._collect(batch, len(self.data.examples["val"]))
+        self._collect(batch, "val")
 
     def on_validation_epoch_end(self) -> None:
         if not self.trainer.sanity_checking:
             self.log_dict(self._scores("val"), sync_dist=True)  # the same on every rank
 
     def on_test_epoch_start(self) -> None:
-        self.outputs = None
+        self._forget("test")
 
     def test_step(self, batch: Any, _: int) -> None:
-        self._collect(batch, len(self.data.examples["test"]))
+        self._collect(batch, "test")
 
     def on_test_epoch_end(self) -> None:
         scores = self._scores("test")
@@ -185,22 +186,33 @@ class TrainingModule(LightningModule):
         schedule = warmup_cosine(optimiser, int(steps), s.warmup, s.head_first or 0.0)
         return {"optimizer": optimiser, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
-    def _collect(self, batch: Any, rows: int) -> None:
-        outputs = self.task.objective.validation_outputs(self(batch), batch)
-        if self.outputs is None:
-            self.outputs = outputs.new_full((rows + 1, outputs.shape[1]), -torch.inf)  # the last is for empty places
-        self.outputs[batch.row] = outputs
+    def _forget(self, part: str) -> None:
+        for own in self._outputs.get(part, ()):  # in place: a captured step refers to their memory
+            own.fill_(-torch.inf)
+
+    def _collect(self, batch: Any, part: str) -> None:
+        objective, examples = self.task.objective, self.data.examples[part]
+        outputs = objective.validation_outputs(self(batch), batch)
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        if part not in self._outputs:  # the last row is for empty places
+            pairs = zip(objective.levels, outputs, strict=True)
+            shapes = [(level.count(examples) + 1, own.shape[1]) for level, own in pairs]
+            self._outputs[part] = [outputs[0].new_full(shape, -torch.inf) for shape in shapes]
+        for level, own, collected in zip(objective.levels, outputs, self._outputs[part], strict=True):
+            collected[level.rows(examples, batch)] = own
 
     def _scores(self, part: str) -> dict[str, float]:
         # each rank filled in its rows, a few of them twice; the maximum over ranks has them all
-        outputs = self.trainer.strategy.reduce(self.outputs, reduce_op="max")[:-1]
-        molecules, filled = getattr(self.data, part), (outputs != -torch.inf).any(1)
-        if not filled.all():  # some are not asked for, as with `limit_test_batches` of a Trainer
-            some = molecules.subset(filled.nonzero().flatten().cpu())
-            return validation_scorer(self.task, some, self.settings.keep_by)(outputs[filled])
+        outputs = [self.trainer.strategy.reduce(own, reduce_op="max")[:-1] for own in self._outputs[part]]
+        molecules, filled = getattr(self.data, part), [(own != -torch.inf).any(1) for own in outputs]
+        if not all(rows.all() for rows in filled):  # some are not asked for, as with `limit_test_batches` of a Trainer
+            pairs = zip(self.task.objective.levels, filled, strict=True)
+            some = torch.cat([level.owner(molecules)[rows.nonzero()[:, 0].cpu()] for level, rows in pairs]).unique()
+            scorer = validation_scorer(self.task, molecules.subset(some), self.settings.keep_by)
+            return scorer(*(own[rows] for own, rows in zip(outputs, filled, strict=True)))
         if part not in self._scorers:
             self._scorers[part] = validation_scorer(self.task, molecules, self.settings.keep_by)
-        return self._scorers[part](outputs)
+        return self._scorers[part](*outputs)
 
 
 def spread_seed(*numbers: int) -> int:

@@ -37,22 +37,22 @@ def check_selection(task: Task, keep_by: str | None, validated: bool) -> None:
         raise InputError(f"keep_by: no rows validate, so no epoch has a validation {keep_by}; leave it out")
 
 
-def validation_scorer(task: Task, val: MoleculeStore, keep_by: str | None) -> Callable[[Tensor], dict[str, float]]:
+def validation_scorer(task: Task, val: MoleculeStore, keep_by: str | None) -> Callable[..., dict[str, float]]:
     """Make the scorer of the task with a metric of the user's choice, first and as `val_score`, negated if higher is
     better.
 
-    It maps the validation outputs of all rows, `[n, K]`, to their scores. It raises an `InputError` if the metric is
-    not defined for these rows; the score is NaN, which selects no epoch, if outputs are not finite.
+    It maps the validation outputs of all rows, `[R, K]` of each level, to their scores. It raises an `InputError` if
+    the metric is not defined for these rows; the score is NaN, which selects no epoch, if outputs are not finite.
     """
     scores = task.objective.validation_scorer(val)
     if keep_by is None:
         return scores
     lower, column = keep_by == LOSS or task.metrics[keep_by].lower, f"val_{keep_by}"
 
-    def with_choice(outputs: Tensor) -> dict[str, float]:
-        usual = scores(outputs)
+    def with_choice(*outputs: Tensor) -> dict[str, float]:
+        usual, finite = scores(*outputs), all(bool(own.isfinite().all()) for own in outputs)
         value = usual.get(column, math.nan)
-        if math.isnan(value) and math.isfinite(usual.get("val_loss", 0.0)) and bool(outputs.isfinite().all()):
+        if math.isnan(value) and math.isfinite(usual.get("val_loss", 0.0)) and finite:
             raise InputError(f"keep_by: the validation rows do not define {keep_by}; too few of their values differ")
         return {column: value} | usual | {"val_score": value if lower else -value}
 

@@ -275,13 +275,17 @@ def test_batches_of_constant_shape_are_worth_the_same(name: str) -> None:
     cutter = ConstantShapeStore(examples)
     (index, *_) = cutter.sampler(5).batches()
     values = (~task.objective.level.targets(examples).isnan()).sum()
-    assert task.objective.share(cutter) == task.objective.share(examples) == values
-    loss, sums, share = collected(task, model, cutter.batch(index))
-    rows = index[index >= 0]
-    plain_loss, plain_sums, plain_share = collected(task, model, examples.batch(rows))
+    assert task.objective.share(examples) == values
+    batch, plain = cutter.batch(index), examples.batch(index[index >= 0])
+    loss, outputs, share = collected(task, model, batch)
+    plain_loss, plain_outputs, plain_share = collected(task, model, plain)
     torch.testing.assert_close(loss, plain_loss, rtol=1e-5, atol=1e-6)
-    torch.testing.assert_close(sums[: len(rows)], plain_sums, rtol=1e-5, atol=1e-6)
-    assert sums.shape[1] == task.objective.validation_channels and share == plain_share and model.constant_shapes
+    level, count = task.objective.level, task.objective.level.count(examples)
+    rows, plain_rows = level.rows(examples, batch), level.rows(examples, plain)
+    assert torch.equal(level.targets(examples)[plain_rows].float().nan_to_num(), level.targets(plain).nan_to_num())
+    assert torch.equal(rows[rows >= 0], plain_rows) and count == len(level.targets(examples)) > len(plain_rows)
+    torch.testing.assert_close(outputs[rows >= 0], plain_outputs, rtol=1e-5, atol=1e-6)
+    assert share == plain_share and model.constant_shapes
 
 
 @pytest.mark.parametrize("task", [*NUMBERS.values(), *CLASSES.values()], ids=[*NUMBERS, *CLASSES])
@@ -302,7 +306,7 @@ def test_every_value_has_the_same_say_and_blanks_have_none(task: NumericTask) ->
     assert scores["val_loss"] == pytest.approx(float(loss.detach()), rel=1e-6)
     unscaled = task.objective.unscale(output.detach()) if task.discrete else task.scaler.unscale(output.detach())
     found = task.objective.evaluate(task.objective.level.targets(store(task)).numpy(), unscaled.numpy())
-    for name in ("accuracy",) if task.discrete else ("rmse", "mae", "r2"):
+    for name in task.metrics:
         assert scores[f"val_{name}"] == pytest.approx(found[name], rel=1e-5)
 
 
@@ -428,7 +432,7 @@ def test_the_score_of_an_epoch_is_the_mean_over_targets(several: tuple) -> None:
     batch = examples.batch()
     with torch.no_grad():
         output = task.objective.forward(model, batch)
-    logged = task.objective.validation_scorer(molecules)(task.objective.validation_outputs(output, batch))
+    logged = task.objective.validation_scorer(molecules)(*task.objective.validation_outputs(output, batch))
     alone = [
         each.objective.validation_scorer(store_of(each, molecules))(each.objective.validation_outputs(own, batch))
         for each, own in zip(task.tasks, output, strict=True)
