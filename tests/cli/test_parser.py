@@ -17,6 +17,7 @@ pytestmark = pytest.mark.usefixtures("data_csv")
 
 TRAIN = ["train", "data.csv", "--target-columns", "y", "--out", "run"]
 PAIRS = "--model-arguments"
+KEPT_INPUTS = "a model that is trained further keeps its inputs: of a row it reads a single molecule"
 
 
 @pytest.mark.parametrize(
@@ -56,6 +57,14 @@ def test_pairs(words: list[str], value: dict[str, Any]) -> None:
         ([*TRAIN, "--config", "."], "--config .: Is a directory"),
         ([*TRAIN, "--smiles-column", "a", "--reaction-column", "b"], "--smiles-column and --reaction-column: give one"),
         ([*TRAIN, "--atom-order", "map"], "--atom-order is for lists of values of atoms or bonds, and this model has"),
+        ([*TRAIN, "--feature-columns", "ph", "ph"], "feature column 'ph' is given twice"),
+        ([*TRAIN, "--separate-encoders"], "separate encoders are for rows of several molecules: give --smiles-columns"),
+        ([*TRAIN, "--smiles-columns", "a", "b", "--task=atoms"], "task atoms does not support several molecules a row"),
+        ([*TRAIN, "--smiles-columns", "a", "b", "--from=foundation"], KEPT_INPUTS),
+        ([*TRAIN, "--reaction-column=a", "--from=foundation"], KEPT_INPUTS),
+        ([*TRAIN, "--reaction-mode", "reactant-products"], "--reaction-mode: expected one of 'reactants-"),
+        ([*TRAIN, "--smiles-column=a", "--reaction-mode", "reactants-products"], "--reaction-mode is for reactions: g"),
+        ([*TRAIN, "--smiles-column=a", "--agents"], "--agents is for reactions: give --reaction-column"),
         ([*TRAIN, "--out="], "--out: expected a name, got '' (gtx train --help)"),
         ([*TRAIN, "--molecule-features", "rdkit", "morgn"], "--molecule-features: expected one of 'morgan', "),
         (["info", "a.gtx", "b.gtx"], "unexpected: b.gtx (gtx info --help)"),

@@ -171,29 +171,6 @@ def test_a_row_without_a_usable_cell_gets_a_warning_and_is_in_no_part() -> None:
         by_time.candidates(["2001", "soon", "2002"], [1, 4, 5], [row_log] * 3, ["C", "N", "O"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"split": "clusters"}, "split: expected one of random, .*, got 'clusters'; did you mean 'cluster'"),
-        ({"split": "cluster", "split_by": "lab"}, "split cluster reads no column; --split-by goes with group and time"),
-        (
-            {"split": "time", "split_by": "year", "test_folds": 3},
-            "makes no folds; these do: random, scaffold, cluster, group",
-        ),
-        ({"split": "time"}, "split time reads a column: say which with --split-by"),
-        ({"seed": -1}, "split_seed: expected a value 0 or more, got -1"),
-        ({"test_folds": 1}, "test_folds: expected 2 or more, got 1"),
-        ({"test_folds": 3, "test_fold": 4}, "test_fold: expected 1 to 3, got 4"),
-        ({"test_folds": 3, "val": "val.csv"}, "given twice: by test folds and by files; give one of them"),
-        ({"val": "-"}, "expected a file, by whose content a run resumes, got - for standard input"),
-        ({"split_column": "part", "test": "test.csv"}, "given twice: by a column and by files; give one of them"),
-    ],
-)
-def test_what_does_not_go_together(arguments: dict, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        DataSettings("data.csv", ("y",), **arguments)
-
-
 def test_groups_stay_together_in_folds_of_rows_of_two_files(tmp_path) -> None:
     files, smiles = [], molecules(60)["smiles"]
     for name, labs, rows in ("train.csv", "abcdef", smiles[:40]), ("val.csv", "ghi", smiles[40:]):

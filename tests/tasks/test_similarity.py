@@ -13,8 +13,6 @@ from gtx.tasks import Regression
 from gtx.tasks.numeric import Predictions
 from gtx.tasks.regression import TargetScaler
 from gtx.tasks.uncertainty import distance_slopes
-from gtx.training import TrainSettings
-from gtx.workflow.specs import check_training_rows_option
 from tests.molecules_for_tests import store
 from tests.tables import GOLDEN
 
@@ -81,9 +79,6 @@ def test_a_molecule_unlike_the_training_molecules_has_a_wide_interval(tmp_path) 
 
 
 def test_without_training_rows_there_is_none(tmp_path) -> None:
-    task = Regression("y", uncertainty="similarity")
-    with pytest.raises(InputError, match="compares with training rows: leave out training_rows=False"):
-        check_training_rows_option(task, TrainSettings(training_rows=False))
     golden = gtx.load(GOLDEN / "neighbours.gtx", device="cpu")
     header = replace(golden.header, task=replace(golden.task, uncertainty="similarity"), training=None)
     Predictor(golden.members, header, "cpu").save(tmp_path / "model.gtx")

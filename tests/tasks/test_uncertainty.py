@@ -111,6 +111,8 @@ def test_what_a_method_needs_is_said_before_training() -> None:
         (Regression, {"uncertainty": "sure"}, "uncertainty: expected one of 'none', 'variance'"),
         (Regression, {"loss": "mape", "level": "bond"}, "loss: expected one of mse, mae, huber for bonds, got mape"),
         (Regression, {"sum_to": "inf", "level": "atom"}, "sum_to: expected a finite number, got 'inf'"),
+        (Regression, {"relation_column": "y"}, "'y' is a target; it cannot have the relations too"),
+        (Regression, {"targets": ["y", "z"], "relation_column": "r"}, "--relation-column: expected one target, whose "),
         (Regression, {"level": "part"}, "level: expected one of molecule, atom, bond for regression, got 'part'"),
         *((Regression, {"coverage": x}, "coverage: expected a .*number.*, got") for x in (0, 1, float("nan"), "much")),
         (BinaryClassification, {"sets": True, "coverage": 1}, "coverage: expected a number above 0 and below 1, got 1"),
@@ -122,7 +124,7 @@ def test_what_a_method_needs_is_said_before_training() -> None:
 )
 def test_options_that_contradict_are_refused(kind: type, options: dict, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        kind("y", **options)
+        kind(**{"targets": "y"} | options)
 
 
 def test_a_spread_is_in_the_users_units() -> None:

@@ -82,12 +82,6 @@ def test_features_of_mapped_molecules_reach_their_atoms(tmp_path) -> None:
     np.testing.assert_array_equal(store.atom_features[:, 0], store.atoms[:, ATOM_INDEX["element"]])
 
 
-def test_lists_do_not_go_with_standardising(tmp_path) -> None:
-    data = table(tmp_path / "t.csv", by_number)
-    with pytest.raises(InputError, match="of the atoms as they are written: leave out --standardise"):
-        load_training_table(replace(data, featuriser=Featuriser(standardise=True)))
-
-
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> Predictor:
     folder = tmp_path_factory.mktemp("order")

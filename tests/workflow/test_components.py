@@ -124,15 +124,6 @@ def test_columns_that_lack_are_said(table: Path, predictor: Predictor, tmp_path,
     ):
         assert main([*words, *wrong]) == 2
         assert said in capsys.readouterr().err
-    words = ["train", str(table), "--target-columns", "y", "--out", str(tmp_path)]
-    for wrong, said in (
-        (["--smiles-columns", "solute", "y"], "'y' holds the molecules; it cannot be a target too"),
-        (["--smiles-columns", *NAMES, "--task", "atoms"], "does not support several molecules a row"),
-        (["--separate-encoders"], "separate encoders are for rows of several molecules: give --smiles-columns"),
-        (["--smiles-columns", *NAMES, "--from", "foundation"], "of a row it reads a single molecule"),
-    ):
-        assert main([*words, *wrong]) == 2
-        assert said in capsys.readouterr().err
 
 
 def test_a_model_file_whose_components_do_not_suit_is_refused(predictor: Predictor, tmp_path) -> None:

@@ -20,7 +20,6 @@ from gtx.prediction import DataFramePredictor, Predictor
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import train_model
-from gtx.workflow.specs import check_model_settings
 from tests.tables import ALONE, TINY, molecules, read
 
 pytestmark = pytest.mark.slow
@@ -268,32 +267,6 @@ def test_going_on_keeps_the_columns_and_the_foundation_takes_new_ones(file, pred
     assert gtx.load(tmp_path / "more" / "model.gtx").header.features == EVERY
     train_model(replace(data, features=EVERY), settings, tmp_path / "tuned", start="foundation", **ALONE)
     assert np.isfinite(answers(gtx.load(tmp_path / "tuned" / "model.gtx"), short.head(3))).all()
-
-
-MISTYPED = r"t\.parquet: there is no column 'pH'; did you mean 'ph'\? the columns are [^;]*$"
-
-
-def test_what_cannot_read_them_says_so(file: Path, tmp_path) -> None:
-    data = DataSettings(str(file), ("ya",), workers=0)
-    for names, message in ((("ya",), "'ya' is a target"), (("ph", "ph"), "given twice"), (("pH",), MISTYPED)):
-        with pytest.raises(InputError, match=message):
-            train_model(replace(data, features=FeatureColumns(names)), TrainSettings(**LEARNS), tmp_path / "run")
-    cases = {
-        "--bond-feature-columns are of the atoms as they are written: leave out --standardise": {
-            "featuriser": Featuriser(standardise=True)
-        },
-        "are for one molecule a row": {"featuriser": Featuriser(components=("smiles", "other"))},
-    }
-    for message, other in cases.items():
-        with pytest.raises(InputError, match=message):
-            replace(data, features=BOTH, **other)
-    for features, option in ((FeatureColumns(("ph",)), "--feature-columns"), (BOTH, "--atom-feature-columns")):
-        with pytest.raises(InputError, match=f"tanimoto reads molecules alone: leave out {option}"):
-            alone = TrainSettings(progress=False, model="tanimoto")
-            train_model(replace(data, features=features), alone, tmp_path / "run")
-    with pytest.raises(InputError, match="embeds neither bonds nor pairs cannot read bond_features"):
-        check_model_settings(TrainSettings(model="gat"), Featuriser(), BOTH)
-    check_model_settings(TrainSettings(model="gat"), Featuriser(), FeatureColumns(atoms=("shift",)))
 
 
 def test_an_explanation_is_told_the_lists(predictor: Predictor) -> None:

@@ -76,17 +76,13 @@ def test_each_row_is_in_one_fold_together_with_those_of_its_group(split: str, da
         np.testing.assert_array_equal(np.sort(np.concatenate([network["train"], fold])), rows)
 
 
-def test_rows_called_val_are_in_a_fold_and_a_file_of_them_is_refused(tmp_path, data: DataSettings) -> None:
+def test_rows_called_val_are_in_a_fold(tmp_path, data: DataSettings) -> None:
     frame = pd.read_csv(data.data).assign(
         part=lambda t: np.where(t.index < 20, "val", np.where(t.index < 40, "test", "train"))
     )
     frame.to_csv(tmp_path / "t.csv", index=False)
     found = in_folds(replace(data, data=str(tmp_path / "t.csv"), split_column="part"))
     assert sum(map(len, found.folds)) == len(frame) - 20
-    with pytest.raises(InputError, match="--val: with --folds"):
-        train_model(replace(data, val=data.data), SETTINGS, tmp_path / "run", **ALONE)
-    with pytest.raises(InputError, match="100 folds need as many groups"):
-        train_model(data, replace(SETTINGS, folds=100), tmp_path / "run", **ALONE)
 
 
 # --- Predictions.

@@ -127,15 +127,3 @@ def test_kernel_alone_and_estimators_compare_the_parts_that_are_named(table: Pat
     settings = {"kernel_parts": PARTS, "accelerator": "cpu"}
     estimator = MoleculeRegressor(model="kernel", settings=settings, workers=0).fit(smiles, y)
     assert estimator.predictor_.members[0].kernel_names == PARTS and np.isfinite(estimator.predict(smiles[:3])).all()
-
-
-@pytest.mark.parametrize(
-    ("parts", "options", "message"),
-    [
-        (["foundation"], {}, "expected substructures among them, got foundation"),
-        (PARTS, {"model": "tanimoto"}, "model tanimoto compares substructures alone"),
-    ],
-)
-def test_parts_that_cannot_be_are_refused_before_training(parts, options, message, table, tmp_path) -> None:
-    with pytest.raises(InputError, match=message):
-        learn(table, tmp_path / "run", kernel_parts=parts, **{"model_arguments": {}} | options)

@@ -129,20 +129,6 @@ def test_two_columns_agents_and_solvent(table: Path, tmp_path) -> None:
     assert abs(with_agents - without) > 1e-3
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--reaction-column", "rxn", "--from", "foundation"], "keeps its inputs: of a row it reads a single molecule"),
-        (["--reaction-column", "rxn", "--reaction-mode", "reactant-product"], "did you mean 'reactants-products'?"),
-        (["--smiles-column", "solvent", "--reaction-mode", "reactants-products"], "give --reaction-column"),
-        (["--smiles-column", "solvent", "--agents"], "give --reaction-column"),
-    ],
-)
-def test_what_does_not_suit_is_refused(table: Path, words: list[str], message: str, capsys, tmp_path: Path) -> None:
-    assert main(["train", str(table), "--target-columns", "yield", "--out", str(tmp_path / "run"), *words]) == 2
-    assert message in capsys.readouterr().err
-
-
 def test_other_doors(model: Predictor) -> None:
     reaction = notebook()[0][0]
     explanation = explain_prediction(model, reaction)

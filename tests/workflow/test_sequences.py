@@ -1,7 +1,5 @@
 """What training a writer of texts makes of its table, and what it refuses."""
 
-from dataclasses import replace
-
 import pytest
 
 from gtx.base.errors import InputError
@@ -41,19 +39,6 @@ def test_every_row_comes_out_with_a_text_or_an_error(data: DataSettings, tmp_pat
     assert 'row 8, column "product", value "CCl": not in the vocabulary of ' in rows[7]["warning"]
     assert "'Cl'; no training row has it, so the model cannot write it" in rows[7]["warning"]
     assert [rows[i]["split"] for i in (0, 1, 4, 5, 7)] == ["", "", "", "", "test"]
-
-
-@pytest.mark.parametrize(
-    ("training", "message"),
-    [
-        ({"folds": 2}, "has no other folds than 1"),
-        ({"model_arguments": {"channels": 15}}, "the model cannot be made: .*15 channels"),
-    ],
-)
-def test_what_does_not_suit_is_one_line(training: dict, message: str, data: DataSettings, tmp_path) -> None:
-    with pytest.raises(InputError, match=message) as error:
-        train_model(data, replace(SETTINGS, **training), tmp_path / "out")
-    assert "\n" not in str(error.value)
 
 
 def test_numbers_and_sequences_do_not_go_on_from_each_other(data: DataSettings, tmp_path) -> None:

@@ -10,7 +10,7 @@ import gtx
 from gtx.base.errors import InputError
 from gtx.cli import main
 from gtx.molecules import Featuriser
-from gtx.tasks import InferredTask, Regression, make_task
+from gtx.tasks import InferredTask, Regression
 from gtx.training_data import DataSettings, count_weightless, left_out_lines, load_training_table, outlier_lines
 from gtx.workflow.benchmark import folds_of
 from gtx.workflow.outputs import data_lines
@@ -109,22 +109,6 @@ def test_relations_that_are_not_read_are_said(tmp_path, capsys) -> None:
     scored = write(tmp_path / "s.csv", rows, ["smiles", "rel", "solvation_water"])
     assert main(["predict", str(GOLDEN / "mix.gtx"), str(scored), f"--out={tmp_path / 'p.csv'}"]) == 0
     assert "column 'rel' has relations of bounds (12 '>'" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("name", "targets", "column", "message"),
-    [
-        ("regression", ("gap", "dipole"), "r", "--relation-column: expected one target, whose relations these are"),
-        ("classification", ("gap",), "r", "relation_column: classification has no such option"),
-        ("regression", ("gap",), "gap", "'gap' is a target; it cannot have the relations too"),
-        ("regression", ("gap",), "nothing", "there is no column 'nothing'"),
-    ],
-)
-def test_what_relations_cannot_be_read_is_refused(name, targets, column, message, tmp_path) -> None:
-    rows = [["C", ">", 1, 2], ["CC", "=", 0, 2], ["CCC", "", 2, 3]]
-    with pytest.raises(InputError, match=message):
-        task = make_task(name, targets, {"relation_column": column})
-        load(tmp_path / "t.csv", rows, ["smiles", "r", "gap", "dipole"], task=task)
 
 
 def test_a_relation_that_is_none_is_an_error_of_its_row(tmp_path) -> None:
