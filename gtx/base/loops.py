@@ -60,20 +60,21 @@ def split_work(work: np.ndarray, least: int) -> np.ndarray:
     return np.concatenate([[0], inner, [last]]).astype(np.int64)
 
 
-def run_in_threads(kernel: Callable[..., None], work: np.ndarray, *arguments: Any) -> None:
+def run_in_threads(kernel: Callable[..., None], work: Any, *arguments: Any) -> None:
     """Call `kernel(first, last, *arguments)` on ranges of molecules of about the same work, each in a thread.
 
     There are at most `torch.get_num_threads()` threads.
 
     Args:
         kernel: function compiled by numba with `nogil=True`, which writes only to the molecules of its range.
-        work: int64 `[B + 1]`, cumulative work of the molecules before each (like `ptr`), in about nanoseconds.
-        arguments: further arguments of the kernel.
+        work: int64 tensor `[B + 1]`, cumulative work of the molecules before each (like `ptr`), in about nanoseconds.
+        arguments: further arguments of the kernel; tensors, on the processor, are passed as arrays.
     """
-    first, *others = pairwise(split_work(work, _LEAST).tolist())
-    running = [_pool(os.getpid(), len(others)).submit(kernel, *each, *arguments) for each in others]
+    arrays = [x.numpy() if hasattr(x, "numpy") else x for x in arguments]
+    first, *others = pairwise(split_work(work.numpy(), _LEAST).tolist())
+    running = [_pool(os.getpid(), len(others)).submit(kernel, *each, *arrays) for each in others]
     try:
-        kernel(*first, *arguments)
+        kernel(*first, *arrays)
     finally:
         for other in running:
             other.result()

@@ -14,21 +14,25 @@ from gtx.graph import CompleteGraph
 from gtx.graph.edge_selectors import adjacency, flatten
 from gtx.graph.packing import offsets, ragged
 
-# --- Where compiled loops run.
+# --- Bonds as compiled loops read them: on the processor, whatever the device of the batch.
 
 
-def compiled(edge_index: Tensor, graph: CompleteGraph) -> bool:
-    """Return whether compiled loops may run.
+def sort_by_receiver(edge_index: Tensor, graph: CompleteGraph) -> tuple[Tensor, ...]:
+    """Sort edges (int64 `[2, E]`) by receiver.
 
-    They may on a CPU, outside `torch.compile`, not in half precision, and without a ghost molecule.
+    Returns:
+        On the processor, `ptr` and `pair_ptr` of the graph; int64 `[N + 1]`, where the edges into each node start, and
+        the last end; and int64 `[E]`, the sender of each edge and its place in `edge_index`.
+
+    Raises:
+        ValueError: the graph has a ghost, whose pairs are not those of its atoms.
     """
-    return (
-        type(edge_index) is Tensor
-        and not graph.has_ghost
-        and edge_index.device.type == "cpu"
-        and not torch.compiler.is_compiling()
-        and torch.get_default_dtype() in (torch.float32, torch.float64)
-    )
+    if graph.has_ghost:
+        raise ValueError(f"expected a graph of molecules alone, got a {type(graph).__name__}")
+    sender, receiver = edge_index.cpu().long().unbind()
+    order = receiver.argsort(stable=True)
+    start = offsets(torch.bincount(receiver, minlength=graph.num_nodes))
+    return graph.ptr.cpu(), graph.pair_ptr.cpu(), start, sender[order], order
 
 
 # --- Shortest-path distance, as a code of each pair or as masks.
@@ -132,8 +136,7 @@ class SimplePathCounts(Encoding):
        \qquad k = 1, \ldots, K \]
 
     Random walks do not tell all cycles apart, and simple paths count them: two atoms of a six-membered ring at a
-    distance of two bonds also have a path of four bonds. On a CPU, a compiled loop counts the paths of one atom after
-    the other; elsewhere, all paths of the batch are extended by a bond at a time.
+    distance of two bonds also have a path of four bonds. A compiled loop counts the paths of one atom after the other.
 
     Source: Airale et al. 2025 (arXiv:2502.09365), with the logarithm of all counts in place of the paths that a limited
     search finds.
@@ -157,40 +160,19 @@ class SimplePathCounts(Encoding):
         self.longest = longest
         self.pair: ContinuousFeatureSpec = ContinuousFeatureSpec(longest)
 
+    @torch.compiler.disable  # which would look into the loop
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
-        sender, receiver = graph.pair_index[:, graph.pair_of(data.edge_index).unique()]  # each neighbour once
-        start = offsets(torch.bincount(receiver, minlength=graph.num_nodes))
-        counts = torch.zeros(graph.num_pairs, self.longest, device=sender.device)
-        count = self._search if compiled(data.edge_index, graph) else self._extend
-        count(start, sender, graph, counts)
-        return None, counts.log1p()
-
-    def _search(self, start: Tensor, sender: Tensor, graph: CompleteGraph, counts: Tensor) -> None:
-        """Count by compiled loops, depth first."""
-        ptr, pair_ptr, paths = graph.ptr.numpy(), graph.pair_ptr.numpy(), np.zeros(graph.num_graphs, np.int64)
-        bonds, work = (start.numpy(), sender.numpy()), pair_ptr * 50
-        run_in_threads(count_simple_paths, work, ptr, pair_ptr, *bonds, MOST_PATHS, counts.numpy(), paths)
-        self._check(int(paths.max(initial=0)))
-
-    def _extend(self, start: Tensor, sender: Tensor, graph: CompleteGraph, counts: Tensor) -> None:
-        """Count by extending all paths of the batch by a bond at a time."""
-        bonds = start.diff()
-        paths = torch.arange(graph.num_nodes, device=start.device).unsqueeze(1)  # from the receiver on
-        for k in range(self.longest):
-            path, place = ragged(bonds[paths[:, -1]])
-            node = sender[start[paths[path, -1]] + place]
-            new = (paths[path] != node.unsqueeze(1)).all(1)
-            paths = torch.cat([paths[path[new]], node[new].unsqueeze(1)], 1)
-            self._check(len(paths))
-            pair = graph.pair_of(torch.stack([paths[:, -1], paths[:, 0]]))
-            counts[:, k].index_add_(0, pair, torch.ones_like(pair, dtype=counts.dtype))
-
-    def _check(self, paths: int) -> None:
-        if paths > MOST_PATHS:
+        neighbours = graph.pair_index[:, graph.pair_of(data.edge_index).unique()]  # each of them once
+        *bonds, _ = sort_by_receiver(neighbours, graph)
+        counts = torch.zeros(graph.num_pairs, self.longest, dtype=torch.long, device="cpu")
+        paths = torch.zeros(graph.num_graphs, dtype=torch.long, device="cpu")
+        run_in_threads(count_simple_paths, bonds[1] * 50, *bonds, MOST_PATHS, counts, paths)
+        if (paths > MOST_PATHS).any():
             raise ValueError(
                 f"more than {MOST_PATHS:,} simple paths of up to {self.longest} bonds: `longest` must be smaller"
             )
+        return None, counts.to(graph.ptr.device, torch.get_default_dtype()).log1p()
 
 
 @compiled_loop
@@ -200,7 +182,7 @@ def count_simple_paths(first, last, ptr, pair_ptr, start, sender, most, counts, 
     Args:
         first, last: the molecules, `last` not included.
         ptr, pair_ptr: `[B + 1]`, of the graph.
-        start, sender: as in `average_bonds_along_paths`, each pair of neighbours once.
+        start, sender: of `sort_by_receiver`, each pair of neighbours once.
         most: number of paths of a molecule at which the count ends.
         counts: `[num_pairs, K]`, zeros, the result.
         paths: `[B]`, the number of paths of each molecule, at most `most + 1`.
@@ -246,7 +228,7 @@ class ShortestPathBonds(Encoding):
     `farthest` or not connected, have zeros.
 
     Counts are summed along all bonds that lead away from r, one distance after the other: a pair at distance d has the
-    paths of all pairs (r, w) at d - 1 with w bonded to s. On a CPU a compiled loop over the molecules does so.
+    paths of all pairs (r, w) at d - 1 with w bonded to s. A compiled loop over the molecules does so.
 
     Source: the edge encoding of Graphormer, Ying et al. 2021 (arXiv:2106.05234), eq. 7. Graphormer uses ONE shortest
     path, which depends on the numbering of the atoms. The encoding uses the MEAN OVER ALL shortest paths, which does
@@ -280,51 +262,20 @@ class ShortestPathBonds(Encoding):
         self.distance: ShortestPathLength = ShortestPathLength(farthest)
         self.pair: ContinuousFeatureSpec = ContinuousFeatureSpec(length * bond_size)
 
+    @torch.compiler.disable  # which would look into the loop
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
-        bond = integer_codes(data, "edge_attr")[:, 0].long()
-        distance = self.distance(data, graph)[1].squeeze(1)
-        counts = torch.zeros(graph.num_pairs, self.length, self.bond_size, device=distance.device)
-        way = self._average if compiled(data.edge_index, graph) else self._sum
-        return None, way(data.edge_index, bond, graph, distance, counts).flatten(1)
-
-    def _average(
-        self, edge_index: Tensor, bond: Tensor, graph: CompleteGraph, distance: Tensor, counts: Tensor
-    ) -> Tensor:
-        """Compute the values by compiled loops."""
-        sender, receiver = edge_index.long()
-        if len(bond) != len(sender) or (len(bond) and not 0 <= bond.min() <= bond.max() < self.bond_size):
-            raise ValueError(f"expected a bond type from 0 to {self.bond_size - 1} for each of {len(sender)} edges")
-        order = receiver.argsort(stable=True)
-        start = offsets(torch.bincount(receiver, minlength=graph.num_nodes))
-        edges = (each.numpy() for each in (start, sender[order], bond[order]))
-        ptr, pair_ptr = graph.ptr.numpy(), graph.pair_ptr.numpy()
-        work = pair_ptr * (10 + self.length * self.bond_size)
-        flat, paths = counts.flatten(1).numpy(), (distance.numpy(), self.farthest)
-        run_in_threads(average_bonds_along_paths, work, ptr, pair_ptr, *edges, self.bond_size, *paths, flat)
-        return counts
-
-    def _sum(self, edge_index: Tensor, bond: Tensor, graph: CompleteGraph, distance: Tensor, counts: Tensor) -> Tensor:
-        """Compute the values by sums over all steps that lead away from their receivers."""
-        start = graph.batch[edge_index[0]]
-        edge, place = ragged(graph.ptr.diff()[start])  # for every bond w -> s and every atom r of its molecule
-        r = graph.ptr[start][edge] + place  # the pairs (r, w) and (r, s)
-        before, after = (graph.pair_of(torch.stack([end[edge], r])) for end in edge_index)
-        on = (distance[after] == distance[before] + 1) & (distance[after] <= self.farthest)
-        before, after, bond = before[on], after[on], bond[edge[on]]
-        order = distance[after].argsort()
-        each = torch.bincount(distance[after]).tolist()
-
-        paths = torch.zeros(graph.num_pairs, device=distance.device)  # whole numbers, so that sums have no order
-        paths[graph.diagonal] = 1.0
-        for n, step in enumerate(order.split(each)):
-            b, a = before[step], after[step]
-            paths.index_add_(0, a, paths[b])
-            counts.index_add_(0, a, counts[b])
-            if 1 <= n <= self.length:
-                counts.index_put_((a, torch.full_like(a, n - 1), bond[step]), paths[b], accumulate=True)
-        bonds = (paths * distance.clamp(max=self.length)).clamp(min=1.0)
-        return counts / bonds[:, None, None]
+        bond = integer_codes(data, "edge_attr")[:, 0].cpu().long()
+        E, T = data.edge_index.shape[1], self.bond_size
+        if len(bond) != E or (E and not 0 <= bond.min() <= bond.max() < T):
+            raise ValueError(f"expected a bond type from 0 to {T - 1} for each of {E} edges")
+        distance = self.distance(data, graph)[1].squeeze(1).cpu()
+        *bonds, order = sort_by_receiver(data.edge_index, graph)
+        dtype = torch.promote_types(torch.get_default_dtype(), torch.float32)
+        counts = torch.zeros(graph.num_pairs, self.length * T, dtype=dtype, device="cpu")
+        arguments = (*bonds, bond[order], T, distance, self.farthest, counts)
+        run_in_threads(average_bonds_along_paths, bonds[1] * (10 + self.length * T), *arguments)
+        return None, counts.to(graph.ptr.device, torch.get_default_dtype())
 
 
 @compiled_loop

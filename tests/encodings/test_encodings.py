@@ -1,7 +1,6 @@
 """Encodings equal their definitions, follow a renumbering, and do not see batch-mates."""
 
 from collections.abc import Callable
-from itertools import product
 
 import networkx
 import pytest
@@ -114,21 +113,6 @@ def test_shortest_path_is_networkx(largest: int, batch: Batch) -> None:
             for target, length in lengths.items():
                 expected[source, target] = min(length, largest + 1)
         assert codes.view(n, n).equal(expected)
-
-
-def test_simple_paths_are_those_of_networkx(batch: Batch, monkeypatch) -> None:
-    for data in batch.to_data_list():
-        graph, n = CompleteGraph.from_ptr(torch.tensor([0, data.num_nodes])), data.num_nodes
-        expected = torch.zeros(n, n, 6)
-        for r, s in product(range(n), repeat=2):
-            if r != s:
-                for path in networkx.all_simple_paths(to_networkx(data), r, s, cutoff=6):
-                    expected[r, s, len(path) - 2] += 1
-        _, found = SimplePathCounts(6)(data, graph)
-        torch.testing.assert_close(found.view(n, n, 6), expected.log1p())
-    monkeypatch.setattr("gtx.encodings.paths.MOST_PATHS", 20)
-    with pytest.raises(ValueError, match="more than 20 simple paths of up to 6 bonds"):
-        SimplePathCounts(6)(data, graph)
 
 
 def test_a_long_chain_is_bounded_work() -> None:
