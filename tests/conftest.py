@@ -48,14 +48,16 @@ def usual_trees() -> Iterator[dict[bool, float]]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_workers_unasked() -> Iterator[None]:
-    """Conformers are made in this process: processes that import all of gtx anew start only where a test asks."""
+def quick_and_alike() -> Iterator[None]:
+    """Conformers are made in this process, nobody waits for the disk, and tables come out alike everywhere."""
     from gtx.data import featurising
     from gtx.prediction import streaming
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (featurising, streaming):
+        for module in (featurising, streaming):  # processes that import all of gtx anew start only where a test asks
             patch.setattr(module, "min_chunks_for_workers", lambda featuriser: 1 << 30)
+        patch.setattr(os, "fsync", lambda number: None)  # what a killed process has written is there without
+        patch.setenv("COLUMNS", "120")  # whichever terminal starts the tests
         yield
 
 
@@ -107,22 +109,6 @@ def once_asked() -> Iterator[None]:
         patch.setattr(specs, "check_size", check_once)
         patch.setattr(slurm, "shutil", SimpleNamespace(which=cache(shutil.which)))
         patch.setattr(registry, "entry_points", cache(registry.entry_points))
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def unsynced() -> Iterator[None]:
-    """Nobody waits for the disk: what a killed process has written is there without, unless the machine fails too."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda number: None)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def terminal() -> Iterator[None]:
-    """A terminal of 120 columns, whichever starts the tests, so that tables come out alike everywhere."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COLUMNS", "120")
         yield
 
 

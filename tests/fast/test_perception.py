@@ -25,7 +25,6 @@ from gtx.molecules import (
     read_smiles,
 )
 from gtx.molecules.perception import featurise_texts
-from gtx.molecules.reading import read_molblock
 from tests.molecules.rewriting import CAGES, ODD, SYMMETRIC, column, rewritings
 from tests.molecules_for_tests import SMILES
 from tests.tables import molecules
@@ -152,7 +151,8 @@ def test_every_kind_of_molecule(smiles: bool, monkeypatch) -> None:
 )
 def test_every_setting(settings: dict, monkeypatch) -> None:
     for smiles in (True, False):
-        assert differences(*both(monkeypatch, Featuriser(**settings), SOME, smiles=smiles)) == {}
+        for texts in (SOME, []):
+            assert differences(*both(monkeypatch, Featuriser(**settings), texts, smiles=smiles)) == {}
 
 
 def test_coordinates_and_mol_blocks(monkeypatch) -> None:
@@ -166,8 +166,11 @@ def test_coordinates_and_mol_blocks(monkeypatch) -> None:
         featuriser = Featuriser(coordinates=True, **settings)
         compiled, plain = both(monkeypatch, featuriser, EXAMPLES[:20][few], places[few])
         assert differences(compiled, plain) == {} and 2 <= sum(error is not None for error in plain.errors) <= 4
-    blocks = [Chem.MolToMolBlock(mol) for mol in mols]
-    assert differences(*both(monkeypatch, Featuriser(), [*blocks, "\n" * 5])) == {}
+    crossed = Chem.MolToMolBlock(read_smiles("CC=CC")).replace("  2  3  2  0", "  2  3  2  3")  # left open
+    blocks = [*map(Chem.MolToMolBlock, mols), "\n" * 5, crossed]
+    compiled, plain = both(monkeypatch, Featuriser(), blocks)
+    assert differences(compiled, plain) == {}
+    assert (compiled.bond_codes[-6:, list(BOND_FEATURE_VALUES).index("stereo")] == 1).all()
 
 
 def test_with_hydrogen_atoms_the_labels_are_the_same() -> None:
@@ -250,36 +253,10 @@ def test_the_corpus(shared_data: Path, monkeypatch) -> None:
 # --- What the compiled way reads of RDKit's binary form itself, and what it leaves to RDKit.
 
 
-PEPTIDE = "N[C@@H](C)C(=O)" * 60 + "O"  # more than 255 atoms
-
-
-def test_most_molecules_take_the_fast_way_and_the_rest_the_plain_one() -> None:
+def test_most_molecules_take_the_fast_way() -> None:
     forms = [binary(read_smiles(text)) for text in (*molecules(100).smiles, "C[C@H](N)/C=C/C", "[Na+].[Cl-]")]
     usual, graphs = Graphs.read(forms)
     assert usual == len(forms) and unsupported(graphs).mean() < 0.1
-    for text in ("*CC", "[13CH4]", PEPTIDE):
-        mol = read_smiles(text)
-        assert Graphs.read([binary(read_smiles("C")), binary(mol), binary(mol)])[0] == 1
-
-
-def test_no_molecules() -> None:
-    usual, graphs = Graphs.read([])
-    assert usual == 0 and [len(array) for array in graphs] == [0] * 4 + [1] * 5 + [0] * 4
-
-
-@pytest.mark.parametrize("smiles", ["[2H]C", "[H][H]", "*C", "C$C", "C:C", "[W-6].C", "N->[Pt]", "CC[S+5]"])
-def test_out_of_the_ordinary_is_asked_of_rdkit(smiles: str) -> None:
-    usual, graphs = Graphs.read([binary(read_smiles(smiles))])
-    assert usual == 0 or unsupported(graphs)[0]
-
-
-def test_stereo_that_is_left_open() -> None:
-    crossed = Chem.MolToMolBlock(read_smiles("CC=CC")).replace("  2  3  2  0", "  2  3  2  3")
-    mol = read_molblock(crossed)
-    assert mol.GetBondWithIdx(1).GetStereo() == Chem.BondStereo.STEREOANY  # refers to no atoms
-    assert Graphs.read([binary(mol)])[0] == 0
-    featuriser = Featuriser(descriptors=False)
-    assert (featuriser(crossed).bond_codes[:, list(BOND_FEATURE_VALUES).index("stereo")] == 1).all()
 
 
 @pytest.mark.parametrize("place", [0, 8, 12])
