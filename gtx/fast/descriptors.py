@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise, starmap
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -194,41 +194,37 @@ def _queries() -> list[Chem.Atom]:
 
 @compiled_loop
 def first_fit(around, rules):
-    """Find the first rule that each atom fits, int64 `[N]`, K if it fits none, from `Surroundings` and `Rules`."""
-    nodes, ptr = rules
-    found = np.full(len(around.kind), len(ptr) - 1)
-    most = np.diff(ptr).max()
+    """Find the first rule that each atom fits, int64 `[N]`, K if it fits none, from `Surroundings` and `Rules`.
+
+    An atom fits if there are different atoms for all nodes of the rule; those after the first are neighbours of their
+    parents, tried in turn.
+    """
+    (near_ptr, near_atoms, near_bonds, kind, fits), (nodes, ptr) = around, rules
+    found, most = np.full(len(kind), len(ptr) - 1), np.diff(ptr).max()
     place, tried = np.zeros(most, np.int64), np.zeros(most + 1, np.int64)
-    for i in range(len(found)):
-        fits = around.fits[around.kind[i]]
+    for i in range(len(kind)):
         for k in range(len(ptr) - 1):
-            if fits[nodes[ptr[k], _QUERY]] and _fits(i, nodes[ptr[k] : ptr[k + 1]], around, place, tried):
+            first, size = ptr[k], ptr[k + 1] - ptr[k]
+            place[0], tried[1], n = i, near_ptr[i], int(fits[kind[i], nodes[first, _QUERY]])
+            while 0 < n < size:
+                query, bonds, parent = nodes[first + n]
+                j = tried[n]
+                if j == near_ptr[place[parent] + 1]:
+                    n -= 1  # with the next neighbour for the node before
+                    continue
+                tried[n], other = j + 1, near_atoms[j]
+                free = bonds >> near_bonds[j] & 1 and fits[kind[other], query]
+                for before in range(n):
+                    free &= place[before] != other
+                if free:
+                    place[n] = other
+                    n += 1
+                    if n < size:
+                        tried[n] = near_ptr[place[nodes[first + n, _PARENT]]]
+            if n == size:
                 found[i] = k
                 break
     return found
-
-
-@njit
-def _fits(i, nodes, around, place, tried):
-    """Return whether different atoms can be found for all nodes, where atom i is the first; the others are neighbours
-    of their parents, tried in turn.
-    """
-    place[0], tried[1], k = i, around.near_ptr[i], 1
-    while 0 < k < len(nodes):
-        j = tried[k]
-        if j == around.near_ptr[place[nodes[k, _PARENT]] + 1]:
-            k -= 1  # with the next neighbour for the node before
-            continue
-        tried[k], other = j + 1, around.near_atoms[j]
-        free = nodes[k, _BONDS] >> around.near_bonds[j] & 1 and around.fits[around.kind[other], nodes[k, _QUERY]]
-        for before in range(k):
-            free &= place[before] != other
-        if free:
-            place[k] = other
-            k += 1
-            if k < len(nodes):
-                tried[k] = around.near_ptr[place[nodes[k, _PARENT]]]
-    return k == len(nodes)
 
 
 # --- Contributions of heavy atoms to logP and to molar refractivity; in place of RDKit's `_CalcCrippenContribs`.
@@ -245,7 +241,7 @@ def _crippen_table() -> tuple[Rules, np.ndarray]:
     smarts, values = [], []
     for line in Path(Crippen.defaultPatternFileName).read_text().splitlines():
         name, *cells = line.split("\t")
-        if (len(cells) > 2 and not name.startswith(("#", "H"))) or name == "Hal":
+        if name == "Hal" or (name and name[0] not in "#H"):
             smarts.append(cells[0])
             values.append([float(cell or 0) for cell in cells[1:3]])
     return Rules.of(*smarts), np.array([*values, [0.0, 0.0]])
@@ -322,63 +318,39 @@ def rotatable(graphs: Graphs, around: Surroundings) -> np.ndarray:
     return free & ~(stiff[first] | stiff[second] | (amide[first] & amide[second]))
 
 
-@njit
-def decoded(code, zero):
-    """Return the number of a code; one that the column does not list is far from any that it does."""
-    return np.int64(code) - zero if code else 99
-
-
-@compiled_loop
-def quantum_numbers(graphs, turns):
-    """Count MQN1 to MQN42 of m molecules whose `rotatable` bonds are known: float64 `[m, 42]`; a charge beyond ±4
-    counts as a positive one.
-    """
-    numbers = np.zeros((len(graphs.atom_ptr) - 1, 42))
-    for k in range(len(numbers)):
-        own, first = numbers[k], graphs.atom_ptr[k]
-        for i in range(first, graphs.atom_ptr[k + 1]):
-            _count_atom(graphs.atoms[i], graphs.atom_rings[i], own)
-        aromatic = 0
-        for b in range(graphs.bond_ptr[k], graphs.bond_ptr[k + 1]):
-            kind, cyclic = graphs.bonds[b, TYPE], graphs.bond_rings[b] > 0
-            if SINGLE <= kind <= TRIPLE:
-                own[11 + kind + 3 * cyclic] += 1
-            elif kind == AROMATIC_BOND:  # `C:C` is not
-                aromatic += graphs.atoms[first + graphs.ends[b, 0], AROMATIC] == YES
-            own[18] += turns[b]
-            own[41] += graphs.bond_rings[b] > 1
-        own[15] += aromatic - aromatic // 2  # half of the aromatic bonds are double
-        own[16] += aromatic // 2
-        for r in range(graphs.ring_ptr[k], graphs.ring_ptr[k + 1]):
-            size = graphs.member_ptr[r + 1] - graphs.member_ptr[r]
-            if size >= 3:
-                own[29 + min(size, 10)] += 1
-    return numbers
-
-
-@njit
-def _count_atom(atom, rings, own):
-    element, cyclic = atom[ELEMENT], rings > 0
-    H, degree, q = decoded(atom[HYDROGENS], 1), decoded(atom[DEGREE], 1), decoded(atom[CHARGE], NEUTRAL)
-    nitrogen, oxygen = element == 7, element == 8
-    for place, z in enumerate((6, 9, 17, 35, 53, 16, 15)):
-        own[place] += element == z
-    own[7 + cyclic] += nitrogen
-    own[9 + cyclic] += oxygen
-    own[11] += element > 1
-    if nitrogen and degree != 4:  # accepts
-        own[19] += 1
-        own[20] += 1
-    if oxygen:
-        own[19] += 3 if q == -1 else 2  # lone pairs
-        own[20] += 1
-    if nitrogen or oxygen:
-        own[21] += H
-        own[22] += H > 0
-    own[23] += q < 0
-    own[24] += q > 0
-    if element != 1:
-        own[25] += degree == 1
-        if 2 <= degree <= 4:
-            own[24 + degree + 3 * cyclic] += 1
-        own[40] += rings > 1
+def quantum_numbers(graphs: Graphs, turns: np.ndarray) -> np.ndarray:
+    """Count MQN1 to MQN42 of m molecules whose `rotatable` bonds are known: float64 `[m, 42]`."""
+    count = len(graphs.atom_ptr) - 1
+    atoms, bonds, rings = (
+        partial(np.bincount, np.arange(count).repeat(np.diff(ptr)), minlength=count)
+        for ptr in (graphs.atom_ptr, graphs.bond_ptr, graphs.ring_ptr)
+    )
+    element, charge = graphs.atoms[:, ELEMENT], graphs.atoms[:, CHARGE]
+    hydrogens, degree = graphs.atoms[:, HYDROGENS] - 1, graphs.atoms[:, DEGREE] - 1
+    cyclic, nitrogen, oxygen = graphs.atom_rings > 0, element == 7, element == 8
+    accepts, lone_pairs = nitrogen & (degree != 4), oxygen * np.where(charge == NEUTRAL - 1, 3, 2)
+    kind, in_ring = graphs.bonds[:, TYPE], graphs.bond_rings > 0
+    aromatic, size = bonds(kind == AROMATIC_BOND), np.diff(graphs.member_ptr)
+    numbers = [
+        *(atoms(element == z) for z in (6, 9, 17, 35, 53, 16, 15)),
+        *(atoms(each & where) for each in (nitrogen, oxygen) for where in (~cyclic, cyclic)),
+        atoms(element > 1),
+        *(bonds((kind == each) & ~in_ring) for each in (SINGLE, DOUBLE, TRIPLE)),
+        bonds((kind == SINGLE) & in_ring) + (aromatic + 1) // 2,  # half of the aromatic bonds are double
+        bonds((kind == DOUBLE) & in_ring) + aromatic // 2,
+        bonds((kind == TRIPLE) & in_ring),
+        bonds(turns),
+        atoms(accepts + lone_pairs),
+        atoms(accepts | oxygen),
+        atoms((nitrogen | oxygen) * hydrogens),
+        atoms((nitrogen | oxygen) & (hydrogens > 0)),
+        atoms(charge < NEUTRAL),
+        atoms(charge > NEUTRAL),
+        atoms(degree == 1),
+        *(atoms((degree == each) & where) for where in (~cyclic, cyclic) for each in (2, 3, 4)),
+        *(rings(size == each) for each in range(3, 10)),
+        rings(size > 9),
+        atoms(graphs.atom_rings > 1),
+        bonds(graphs.bond_rings > 1),
+    ]
+    return np.stack(numbers, 1)

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -75,9 +77,15 @@ class Graphs(NamedTuple):
             How many molecules were read, and their graphs. The chirality of a centre and the stereo of a bond that has
             any are 0.
         """
-        starts = np.cumsum([0, *map(len, binaries)])
-        data = np.frombuffer(b"".join(binaries), np.uint8)
-        count, *arrays = _decode(data, starts, _ATOM_CODES, _BOND_CODES)
+        sizes = list(takewhile(bool, map(_sizes, binaries)))
+        data = np.frombuffer(b"".join(binaries[: len(sizes)]), np.uint8)
+        atom_ptr, bond_ptr, starts = np.cumsum([(0, 0, 0), *sizes], axis=0).T.copy()
+        count, atoms, bonds, ends, rings, ring_ptr, member_ptr = _decode(
+            data, starts, atom_ptr, bond_ptr, _ATOM_CODES, _BOND_CODES
+        )
+        n, m, r = (ptr[count] for ptr in (atom_ptr, bond_ptr, ring_ptr))
+        members, ptrs = rings[: member_ptr[r]], (ptr[: count + 1] for ptr in (atom_ptr, bond_ptr, ring_ptr))
+        arrays = atoms[:n], bonds[:m], ends[:m], members, *ptrs, member_ptr[: r + 1]
         return count, cls(*arrays, *_neighbours_and_rings(*arrays))
 
     @property
@@ -118,8 +126,12 @@ VERSION = (16, 4)
 
 _ATOMS_AND_BONDS = int(Chem.PropertyPickleOptions.NoConformers)  # no properties either
 
-_N, _M, _START = 20, 24, 30  # where the numbers of atoms and bonds are, and the atoms themselves
+_HEADER = struct.pack("<4I", 0xDEADBEEF, 0, *VERSION)
+_N, _START = 20, 30  # where the numbers of atoms and bonds are, and the atoms themselves
 _BEGIN_BOND, _BEGIN_RINGS = 11, 66
+_CHARGE, _TAG, _HYBRIDISATION, _EXPLICIT, _VALENCE, _IMPLICIT, _RADICAL = range(
+    1, 8
+)  # fields of atoms; hydrogens are of two
 _FLAG_AROMATIC, _FLAG_NO_IMPLICIT = 1 << 6, 1 << 5  # of atoms; the first also of bonds
 _FLAG_CONJUGATED, _FLAG_TYPE, _FLAG_DIRECTION, _FLAG_STEREO = 1 << 5, 1 << 3, 1 << 2, 1 << 1  # of bonds
 _BOND_FLAGS = _FLAG_AROMATIC | _FLAG_CONJUGATED | _FLAG_TYPE | _FLAG_DIRECTION | _FLAG_STEREO
@@ -137,8 +149,14 @@ def form_version() -> tuple[int, int]:
     return major, minor
 
 
-def _table(code: Callable[[int], int]) -> np.ndarray:
-    return np.array([code(byte) for byte in range(256)], np.uint8)
+def _sizes(form: bytes) -> tuple[int, int, int] | None:
+    """Return the numbers of atoms and bonds and the length of a form, if it has `VERSION` and fewer than 256 atoms, so
+    that its numbers are bytes.
+    """
+    if len(form) < _START or not form.startswith(_HEADER):
+        return None
+    n, m = struct.unpack_from("<2I", form, _N)
+    return (n, m, len(form)) if n < 256 and m < 65536 else None
 
 
 def _signed(byte: int) -> int:
@@ -149,88 +167,56 @@ def _name(values: dict, byte: int) -> str | None:
     return values[byte].name if byte in values else None
 
 
-_ATOM_CODES = np.stack(
-    [
-        _table(lambda byte: atom_code("element", byte)),
-        _table(lambda byte: atom_code("charge", _signed(byte))),
-        _table(lambda byte: atom_code("hydrogens", _signed(byte))),
-        _table(lambda byte: atom_code("hybridisation", _name(HybridizationType.values, byte))),
-        _table(lambda byte: atom_code("aromatic", bool(byte))),
-        _table(lambda byte: atom_code("chirality", None if byte else "none")),
-        _table(lambda byte: atom_code("radical", _signed(byte))),
-    ]
+def _tables(code: Callable[[str, object], int], columns: dict[str, Callable[[int], object]]) -> np.ndarray:
+    """Tabulate the code of every byte in each column, uint8 `[C, 256]`."""
+    return np.array([[code(name, value(byte)) for byte in range(256)] for name, value in columns.items()], np.uint8)
+
+
+_ATOM_CODES = _tables(
+    atom_code,
+    {
+        "element": int,
+        "charge": _signed,
+        "hydrogens": _signed,
+        "hybridisation": partial(_name, HybridizationType.values),
+        "aromatic": bool,
+        "chirality": lambda byte: None if byte else "none",
+        "radical": _signed,
+    },
 )
-_BOND_CODES = np.stack(
-    [
-        _table(lambda byte: bond_code("type", _name(BondType.values, byte))),
-        _table(lambda byte: bond_code("conjugated", bool(byte))),
-    ]
-)
+_BOND_CODES = _tables(bond_code, {"type": partial(_name, BondType.values), "conjugated": bool})
 
 
 @compiled_loop
-def _decode(data, starts, atom_codes, bond_codes):
+def _decode(data, starts, atom_ptr, bond_ptr, atom_codes, bond_codes):
     """Decode molecules up to the first that is unusual.
 
     Args:
         data: uint8, the binary form of each molecule.
         starts: int64 `[m + 1]`, where each begins in it.
+        atom_ptr, bond_ptr: as in `Graphs`.
         atom_codes: uint8 `[7, 256]`, the code of every byte as an element, a charge, a number of hydrogens, a
             hybridisation, a flag, a chiral tag, a number of radical electrons.
         bond_codes: uint8 `[2, 256]`, as a type, a flag.
 
     Returns:
-        How many molecules; then, as in `Graphs`, atoms, bonds, ends, rings, the atoms before
-        each molecule, the bonds, the rings, and the atoms of rings before each ring.
+        How many molecules; then, as in `Graphs`, but for all, atoms, bonds, ends, rings, ring_ptr, member_ptr.
     """
-    count, n, m = 0, 0, 0
+    atoms = np.ones((atom_ptr[-1], 10), np.uint8)
+    bonds, ends = np.ones((bond_ptr[-1], 4), np.uint8), np.zeros((bond_ptr[-1], 2), np.int32)
+    rings, member_ptr = np.zeros(len(data), np.int32), np.zeros(len(data) + 1, np.int64)
+    ring_ptr, count = np.zeros(len(starts), np.int64), 0
     for k in range(len(starts) - 1):
-        if not _version(data, starts[k], starts[k + 1]):
-            break
-        count, n, m = k + 1, n + _uint32(data, starts[k] + _N), m + _uint32(data, starts[k] + _M)
-    atoms = np.ones((n, 10), np.uint8)
-    bonds, ends = np.ones((m, 4), np.uint8), np.zeros((m, 2), np.int32)
-    rings, ring_ptr = np.zeros(len(data), np.int32), np.zeros(len(data) + 1, np.int64)
-    before = np.zeros((3, count + 1), np.int64)
-    for k in range(count):
-        i, b, r = before[:, k]
-        n_k, m_k = _uint32(data, starts[k] + _N), _uint32(data, starts[k] + _M)
-        at = _atoms(data, starts[k] + _START, starts[k + 1], atoms[i : i + n_k], atom_codes)
+        own, between = slice(atom_ptr[k], atom_ptr[k + 1]), slice(bond_ptr[k], bond_ptr[k + 1])
+        at, end = _atoms(data, starts[k] + _START, starts[k + 1], atoms[own], atom_codes), starts[k + 1]
         if at >= 0:
-            at = _bonds(data, at, starts[k + 1], n_k, bonds[b : b + m_k], ends[b : b + m_k], bond_codes)
+            at = _bonds(data, at, end, len(atoms[own]), bonds[between], ends[between], bond_codes)
         if at >= 0:
-            at = _rings(data, at, starts[k + 1], n_k, rings, ring_ptr, r)
+            at = _rings(data, at, end, len(atoms[own]), rings, member_ptr, ring_ptr[k])
         if at < 0:
-            count = k
             break
-        before[0, k + 1], before[1, k + 1], before[2, k + 1] = i + n_k, b + m_k, r + at
-    n, m, r = before[:, count]
-    before = before[:, : count + 1].copy()
-    return (
-        count,
-        atoms[:n],
-        bonds[:m],
-        ends[:m],
-        rings[: ring_ptr[r]].copy(),
-        before[0],
-        before[1],
-        before[2],
-        ring_ptr[: r + 1].copy(),
-    )
-
-
-@njit
-def _version(data, at, end):
-    """Return whether the form has `VERSION` and fewer than 256 atoms, so that its numbers are bytes."""
-    return (
-        end - at >= _START
-        and _uint32(data, at) == 0xDEADBEEF
-        and _uint32(data, at + 4) == 0
-        and _uint32(data, at + 8) == VERSION[0]
-        and _uint32(data, at + 12) == VERSION[1]
-        and _uint32(data, at + _N) < 256
-        and _uint32(data, at + _M) < 65536
-    )
+        count, ring_ptr[k + 1] = k + 1, ring_ptr[k] + at
+    return count, atoms, bonds, ends, rings, ring_ptr, member_ptr
 
 
 @njit
@@ -243,32 +229,25 @@ def _uint32(data, at):
 @njit
 def _atoms(data, at, end, atoms, codes):
     """Read atoms; return where the bonds begin, or -1 for a query, a dummy with a label, a residue, an isotope."""
+    values = np.zeros(8, np.uint8)
     for i in range(len(atoms)):
         if at + 6 > end:
             return -1
         element, flags, fields = data[at], data[at + 1], _uint32(data, at + 2)
         at += 6
-        if flags & ~(_FLAG_AROMATIC | _FLAG_NO_IMPLICIT) or fields > 255 or at + _bits(fields >> 1) > end:
+        if flags & ~(_FLAG_AROMATIC | _FLAG_NO_IMPLICIT) or fields > 255:
             return -1
-        charge, tag, hybridisation, hydrogens, radical = 0, 0, _DEFAULT_HYBRIDISATION, 0, 0
-        if fields & 2:
-            charge, at = data[at], at + 1
-        if fields & 4:
-            tag, at = data[at], at + 1
-        if fields & 8:
-            hybridisation, at = data[at], at + 1
-        if fields & 16:  # explicit ones
-            hydrogens, at = np.int8(data[at]), at + 1
-        if fields & 32:  # valence
-            at += 1
-        if fields & 64:  # implicit ones
-            hydrogens, at = hydrogens + np.int8(data[at]), at + 1
-        if fields & 128:
-            radical, at = data[at], at + 1
+        values[:], values[_HYBRIDISATION] = 0, _DEFAULT_HYBRIDISATION
+        for field in range(1, 8):
+            if fields >> field & 1:
+                if at >= end:
+                    return -1
+                values[field], at = data[at], at + 1
+        hydrogens = (values[_EXPLICIT] + values[_IMPLICIT]) & 255
         row = atoms[i]
-        row[ELEMENT], row[CHARGE], row[HYDROGENS] = codes[0, element], codes[1, charge], codes[2, hydrogens & 255]
-        row[HYBRIDISATION], row[AROMATIC] = codes[3, hybridisation], codes[4, flags >> 6]
-        row[CHIRALITY], row[RADICAL] = codes[5, tag], codes[6, radical]
+        row[ELEMENT], row[CHARGE], row[HYDROGENS] = codes[0, element], codes[1, values[_CHARGE]], codes[2, hydrogens]
+        row[HYBRIDISATION], row[AROMATIC] = codes[3, values[_HYBRIDISATION]], codes[4, flags >> 6]
+        row[CHIRALITY], row[RADICAL] = codes[5, values[_TAG]], codes[6, values[_RADICAL]]
     return at
 
 
@@ -285,7 +264,7 @@ def _bonds(data, at, end, n, bonds, ends, codes):
         at += 3
         if flags & ~_BOND_FLAGS or first >= n or second >= n:
             return -1
-        if at + _bits(flags & (_FLAG_TYPE | _FLAG_DIRECTION)) + 2 * (flags & _FLAG_STEREO) > end:
+        if at + (flags >> 3 & 1) + (flags >> 2 & 1) + 2 * (flags & _FLAG_STEREO) > end:
             return -1
         if flags & _FLAG_TYPE:
             kind, at = data[at], at + 1
@@ -321,21 +300,11 @@ def _rings(data, at, end, n, rings, ptr, first):
     return count
 
 
-@njit
-def _bits(number):
-    """Count the bits set in a byte."""
-    count = 0
-    for k in range(8):
-        count += number >> k & 1
-    return count
-
-
 # --- Neighbours and rings.
 
-_LARGEST_DEGREE, _LARGEST_RING, _INFINITE = 8, 24, 1_000_000
+_LARGEST_DEGREE, _LARGEST_RING = 8, 24
 
 
-@compiled_loop
 def _neighbours_and_rings(atoms, bonds, ends, rings, atom_ptr, bond_ptr, ring_ptr, member_ptr):
     """Fill the columns "degree" and "ring" of atoms and "ring" of bonds, and list neighbours.
 
@@ -345,40 +314,21 @@ def _neighbours_and_rings(atoms, bonds, ends, rings, atom_ptr, bond_ptr, ring_pt
     Returns:
         Its other arrays: near_ptr, near_atoms, near_bonds, atom_rings, bond_rings.
     """
-    near_ptr = np.zeros(len(atoms) + 1, np.int64)
-    near_atoms, near_bonds = np.zeros(2 * len(bonds), np.int64), np.zeros(2 * len(bonds), np.int64)
-    atom_rings, bond_rings = np.zeros(len(atoms), np.int32), np.zeros(len(bonds), np.int32)
-    smallest = np.full(len(atoms), _INFINITE)
-    filled = np.zeros(len(atoms), np.int64)
-    for k in range(len(atom_ptr) - 1):
-        i, b = atom_ptr[k], bond_ptr[k]
-        for bond in range(b, bond_ptr[k + 1]):
-            near_ptr[i + ends[bond, 0] + 1] += 1
-            near_ptr[i + ends[bond, 1] + 1] += 1
-        for atom in range(i, atom_ptr[k + 1]):
-            degree = near_ptr[atom + 1]
-            atoms[atom, DEGREE] = degree + 1 if degree <= _LARGEST_DEGREE else 0
-            near_ptr[atom + 1] += near_ptr[atom]
-        for bond in range(b, bond_ptr[k + 1]):
-            for side in range(2):
-                atom = i + ends[bond, side]
-                to = near_ptr[atom] + filled[atom]
-                near_atoms[to], near_bonds[to] = i + ends[bond, 1 - side], bond
-                filled[atom] += 1
-        for ring in range(ring_ptr[k], ring_ptr[k + 1]):
-            first, last = member_ptr[ring], member_ptr[ring + 1] - 1
-            before = i + rings[last]
-            for j in range(first, last + 1):
-                here = i + rings[j]
-                atom_rings[here] += 1
-                smallest[here] = min(smallest[here], last + 1 - first)
-                for to in range(near_ptr[here], near_ptr[here + 1]):
-                    if near_atoms[to] == before:
-                        bond_rings[near_bonds[to]] += 1
-                before = here
-        for atom in range(i, atom_ptr[k + 1]):
-            size = smallest[atom]
-            atoms[atom, RING] = NO_RING if size == _INFINITE else size - 1 if size <= _LARGEST_RING else 0
-        for bond in range(b, bond_ptr[k + 1]):
-            bonds[bond, IN_RING] = YES if bond_rings[bond] else NO
-    return near_ptr, near_atoms, near_bonds, atom_rings, bond_rings
+    ends = ends + atom_ptr[:-1].repeat(np.diff(bond_ptr))[:, None]
+    order = ends.ravel().argsort(kind="stable")
+    degree = np.bincount(ends.ravel(), minlength=len(atoms))
+    near_ptr, near_atoms = np.concatenate([[0], degree.cumsum()]), ends[:, ::-1].ravel()[order]
+    sizes = np.diff(member_ptr)
+    here = rings + atom_ptr[:-1].repeat(np.diff(ring_ptr)).repeat(sizes)
+    last = np.arange(len(here)) - 1  # the atom before each along the ring
+    last[member_ptr[:-1]] = member_ptr[1:] - 1
+    atom_rings = np.bincount(here, minlength=len(atoms))
+    smallest = np.full(len(atoms), _LARGEST_RING + 1)
+    np.minimum.at(smallest, here, sizes.repeat(sizes))
+    pairs, between = (np.sort(each, 1) @ [len(atoms), 1] for each in (ends, np.stack([here, here[last]], 1)))
+    by_pair = pairs.argsort()
+    bond_rings = np.bincount(by_pair[np.searchsorted(pairs, between, sorter=by_pair)], minlength=len(bonds))
+    atoms[:, DEGREE] = np.where(degree <= _LARGEST_DEGREE, degree + 1, 0)
+    atoms[:, RING] = np.where(atom_rings == 0, NO_RING, np.where(smallest <= _LARGEST_RING, smallest - 1, 0))
+    bonds[:, IN_RING] = np.where(bond_rings, YES, NO)
+    return near_ptr, near_atoms, order // 2, atom_rings.astype(np.int32), bond_rings.astype(np.int32)
