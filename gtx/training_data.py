@@ -89,14 +89,14 @@ class DataSettings(SplitSettings):
         super().__post_init__()
         if self.smiles_column and self.featuriser.components:
             several = " ".join(self.featuriser.components)
-            raise InputError(f"--smiles-column {self.smiles_column} and --smiles-columns {several}: give one of them")
+            raise InputError(f"`smiles_column` {self.smiles_column} and `smiles_columns` {several}: give one of them")
         task = self.task
         if (
             self.featuriser.unit != "molecule"
             and task is not None
             and (task.writes or task.level != "molecule" or task.also)
         ):
-            remedy = "leave out --smiles-columns and --reaction-column"
+            remedy = "leave out `smiles_columns` and `reaction_column`"
             raise InputError(f"task {task.name} does not support several molecules a row or reactions: {remedy}")
         self.features.check(self.featuriser)
         if "-" in (self.data, self.val, self.test):  # a run would resume with the table of another pipe
@@ -110,11 +110,10 @@ class DataSettings(SplitSettings):
             object.__setattr__(self, "target_columns", self.task.targets)
         for name, unit in self.units.items():
             if name not in self.target_columns:
-                raise InputError(f"--units: {name!r} is not predicted{did_you_mean(name, self.target_columns)}")
+                raise InputError(f"units: {name!r} is not predicted{did_you_mean(name, self.target_columns)}")
             if not unit or not unit.isprintable() or len(unit) > LONGEST_UNIT:
-                raise InputError(
-                    f"--units {name}: expected a text of 1 to {LONGEST_UNIT} characters, such as kcal/mol, got {unit!r}"
-                )
+                expected = f"expected a text of 1 to {LONGEST_UNIT} characters, such as kcal/mol"
+                raise InputError(f"units: {expected}, for {name!r}, got {unit!r}")
 
 
 def collect_data_config(settings: DataSettings) -> dict[str, Any]:
@@ -494,7 +493,7 @@ def load_training_table(settings: DataSettings, cache: str | Path | None = None,
     rows = [(file, row) for file in files for row in file.rows]
     if not settings.target_columns:
         names = listed(files[0].columns)
-        raise InputError(f"say what to predict: give --target-columns out of the columns {names}")
+        raise InputError(f"say what to predict: give `target_columns` out of the columns {names}")
     task, remarks, (y, bounds, lists, _) = _targets(files, settings)
     _check_atom_order(rows, settings, lists)
     weights = _weights(files, settings, task)
@@ -599,7 +598,7 @@ def _check_atom_order(
 ) -> None:
     """Refuse the first row with values of atoms or bonds whose order is not clear, unless the user said what it is."""
     if lists is not None and settings.featuriser.standardise:
-        raise InputError("targets of atoms and bonds are of the atoms as they are written: leave out --standardise")
+        raise InputError("targets of atoms and bonds are of the atoms as they are written: leave out `standardise`")
     for i, (file, row) in enumerate(rows):
         has_values = row.features is not None and (row.features.atoms or row.features.bonds)
         if row.error or not (has_values or (lists is not None and lists[i])):
@@ -616,7 +615,7 @@ def _weights(files: Sequence[InputFile], settings: DataSettings, task: Task) -> 
     if name is None:
         return None
     if task.writes:
-        raise InputError(f"--weight-column: the task {task.name} has no weights of rows")
+        raise InputError(f"weight_column: the task {task.name} has no weights of rows")
     if name in task.targets:
         raise InputError(f"{name!r} is a target; it cannot be the weight of its row too")
     parts = []

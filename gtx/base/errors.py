@@ -12,8 +12,8 @@ from types import FrameType
 class InputError(ValueError):
     """Error in the user's input; its message names what was expected and what was found instead.
 
-    The command line prints the message alone and exits with status 2. The message is `printable`, whatever names and
-    cells it quotes.
+    The command line prints the message alone and exits with status 2; a parameter at its start, `top: ...`, or in
+    backquotes becomes the option `--top` there. The message is `printable`, whatever names and cells it quotes.
 
     Attributes:
         reports_for_all: True in the one process of a distributed training that prints the message.
@@ -56,8 +56,8 @@ def did_you_mean(name: str, names: Iterable[str], show: Callable[[str], str] = r
     """
     from difflib import get_close_matches
 
-    written = {other.lower(): other for other in names}
-    matches = get_close_matches(name.lower(), written, n=1)
+    written = {other.lower().lstrip("-"): other for other in names}  # dashes alike would make any options similar
+    matches = get_close_matches(name.lower().lstrip("-"), written, n=1)
     return f"; did you mean {show(written[matches[0]])}?" if matches else ""
 
 

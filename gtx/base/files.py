@@ -75,7 +75,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
         InputError: another process has the lock, or the path is a file.
     """
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; --out must name a folder")
+        raise InputError(f"{folder} is a file; expected a folder")
     made = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     file = folder.resolve() / LOCK
@@ -84,7 +84,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise InputError(
-            f"another process works in {folder}: wait until it has ended, or choose another --out"
+            f"another process works in {folder}: wait until it has ended, or choose another folder"
         ) from None
     except OSError:  # a file system without locks, or a read-only one: writing fails later
         yield
@@ -113,10 +113,10 @@ def claim(folder: Path, names: Iterable[str]) -> None:
     claimed, names = _claimed(folder), set(names)
     for name in (claimed & KINDS.keys()) - names if names & KINDS.keys() else ():
         if (folder / name).exists():
-            raise InputError(f"{folder} holds {KINDS[name]}: choose another --out")
+            raise InputError(f"{folder} holds {KINDS[name]}: choose another folder")
     for name in sorted(names - claimed):
         if (folder / name).exists() or (folder / name).is_symlink():
-            raise InputError(f"{folder / name} exists, and gtx did not write it: move it, or choose another --out")
+            raise InputError(f"{folder / name} exists, and gtx did not write it: move it, or choose another folder")
     if not names <= claimed:
         write_text(folder / CLAIMS, json.dumps(sorted(claimed | names)))
 
@@ -150,7 +150,7 @@ def _claimed(folder: Path) -> set[str]:
         isinstance(name, str) and name not in ("", "..") and Path(name).name == name for name in names
     )
     if not directly:  # such a name must not lead out of the folder
-        raise InputError(f"{folder / CLAIMS}, the record of what gtx wrote there, is damaged: choose another --out")
+        raise InputError(f"{folder / CLAIMS}, the record of what gtx wrote there, is damaged: choose another folder")
     return set(names)
 
 
@@ -163,14 +163,14 @@ def read_plain(file: Path) -> Any:
         return None
 
 
-def check_same(there: Any, now: dict[str, Any], what: str, anew: str = "--overwrite to start anew") -> None:
+def check_same(there: Any, now: dict[str, Any], what: str, anew: str = "`overwrite` to start anew") -> None:
     """Raise an `InputError` if the settings in a folder differ from those of now; `what` names its content."""
     if not isinstance(there, dict):
-        raise InputError(f"{what} whose settings cannot be read: choose another --out, or {anew}")
+        raise InputError(f"{what} whose settings cannot be read: choose another folder, or {anew}")
     if differ := differences(there, now):
         raise InputError(
             f"{what} with other settings or data: {'; '.join(differ)}. "
-            f"Choose another --out, the same settings to resume, or {anew}."
+            f"Choose another folder, the same settings to resume, or {anew}."
         )
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import gtx
 from gtx.base import additions
 from gtx.base.errors import InputError, Terminated, did_you_mean, raise_on_sigterm
-from gtx.cli.printing import say, set_quiet
+from gtx.cli.printing import prepare, say
 
 if TYPE_CHECKING:
     from gtx.cli.parser import Command
@@ -143,12 +143,13 @@ def _run(name: str, words: Sequence[str]) -> int:
         raise InputError(f"unknown option {name}{did_you_mean(name, ('--help', '--version'), str)} (gtx --help)")
     command = load_command(name)
     arguments = command.parse(words)
-    set_quiet(arguments.quiet)
+    options = [option for option in command.options if option.flag]
+    flags = {name: option.flag for option in options for name in (option.name, option.entry)}
+    prepare(arguments.quiet, flags)
     try:
         return command.module.run(arguments)
     except InputError as reason:  # "top: ..." of a function is "--top: ..." on the command line
         name, colon, rest = str(reason).partition(":")
-        flags = {option.entry: option.flag for option in command.options if option.flag}
         if colon and name in flags:
             reason.args = (f"{flags[name]}:{rest}",)
         raise

@@ -63,15 +63,20 @@ class Option:
         """Type of the value without parameters, such as `list`."""
         return get_origin(first_type(self.kind)) or first_type(self.kind)
 
+    @cached_property
+    def item(self) -> Any:
+        """Type of each value of a list or a mapping, else of the value itself."""
+        kind = first_type(self.kind)
+        return first_type(get_args(kind)[self.shape is dict]) if self.shape in (list, tuple, dict) else kind
+
     def add_to(self, add_argument: Callable[..., Action], width: int) -> Sequence[str]:
         """Add the option to a parser of texts, with its help in lines of a width; return its spellings."""
-        kind, text, default = first_type(self.kind), self.text, self.default
+        text, default = self.text, self.default
         if "default" not in text and default not in (None, False, MISSING, {}, [], 0):
             shown = " ".join(map(str, default)) if isinstance(default, tuple) else default
             text = f"{text} (default: {self.flag if default is True else shown})"
-        item = first_type(get_args(kind)[0]) if self.shape in (list, tuple) else kind
-        choices = f"{{{','.join(get_args(item))}}}" if get_origin(item) is Literal else ""
-        usual = {int: "N", float: "X", dict: "NAME=VALUE"}.get(get_origin(item) or item, "NAME")
+        choices = f"{{{','.join(get_args(self.item))}}}" if get_origin(self.item) is Literal else ""
+        usual = "NAME=VALUE" if self.shape is dict else {int: "N", float: "X"}.get(self.item, "NAME")
         value = self.metavar or (choices if 0 < len(choices) <= 32 else usual)
         more: dict[str, Any] = {"metavar": tuple(value.split()) if " " in value else value}
         if self.shape is bool:
@@ -79,7 +84,7 @@ class Option:
         elif self.shape is dict:
             more |= {"action": "extend", "nargs": "+"}
         elif self.shape is tuple:
-            more["nargs"] = len(get_args(kind))
+            more["nargs"] = len(get_args(first_type(self.kind)))
         elif self.shape is list:
             more["nargs"] = "+" if self.flag else "*"
         elif not self.flag:
@@ -95,10 +100,12 @@ class Option:
         """
         if self.shape is dict:
             try:
-                pairs = dict(word.split("=", 1) for word in value) if isinstance(value, list) else value
+                # names of targets may have a =, those of arguments not, but their values
+                parts = (word.split("=", 1) if self.item is Any else word.rsplit("=", 1) for word in value)
+                pairs = dict(parts) if isinstance(value, list) else value
                 if "" in pairs:
                     raise ValueError
-                value = convert_texts(pairs, str if get_args(first_type(self.kind))[1] is str else plain_value)
+                value = convert_texts(pairs, str if self.item is str else plain_value)
             except (yaml.YAMLError, ValueError, AttributeError):
                 text = " ".join(map(str, value)) if isinstance(value, list) else value
                 raise InputError(f"{entry}: expected name=value, such as layers=4, got {text!r}") from None
@@ -106,6 +113,10 @@ class Option:
             value = [value]
         elif self.shape is tuple and isinstance(value, list) and len(value) != (most := len(get_args(self.kind))):
             raise InputError(f"{entry}: expected {most} values, got {len(value)}")
+        texts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
+        odd = [text for text in texts if self.item in (int, float) and "_" in str(text)]
+        if odd:  # Python reads 1_6 as 16
+            raise InputError(f"{entry}: expected a number, got {odd[0]!r}")
         return check(value, self.kind, entry, convert=True)
 
 
@@ -141,8 +152,11 @@ WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
 
 
 def plain_value(text: str) -> Any:
-    """Read a text as JSON, or else as YAML, but numbers are decimal: YAML reads 010 as 8, and 1:30 as 90."""
-    for read in (json.loads, float):
+    """Read a text as JSON, or else as YAML, but numbers are decimal: YAML reads 010 as 8, and 1:30 as 90.
+
+    A text with an underscore, such as 1_6, is no number.
+    """
+    for read in () if "_" in text else (json.loads, float):
         with suppress(ValueError):
             return read(text)
     value = yaml.load(text, yaml.BaseLoader)
@@ -156,6 +170,18 @@ def fill(text: str, width: int) -> str:
     wrap = partial(textwrap.fill, width=width, break_on_hyphens=False, break_long_words=False)
     paragraphs = text.strip("\n").split("\n\n")
     return "\n\n".join(each if "\n  " in f"\n{each}" else wrap(" ".join(each.split())) for each in paragraphs)
+
+
+class TextLoader(yaml.BaseLoader):
+    """Loader of YAML whose values are texts, as on the command line; a name that is there twice is an `InputError`."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Make the mapping of a node, after a look at its names, of which YAML's own loaders take the last."""
+        names = [name.value for name, _ in node.value]
+        for i, (name, _) in enumerate(node.value):
+            if name.value in names[:i]:
+                raise InputError(f"line {name.start_mark.line + 1}: {name.value!r} is there twice")
+        return super().construct_mapping(node, deep)
 
 
 # --- Commands.
@@ -274,7 +300,9 @@ class Command:
                 command or has an unusable value.
         """
         try:
-            config = yaml.load(Path(file).read_text(encoding="utf-8"), yaml.BaseLoader) or {}
+            config = yaml.load(Path(file).read_text(encoding="utf-8"), TextLoader) or {}
+        except InputError as error:
+            raise InputError(f"--config {file}, {error}") from None
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"--config {file}: {getattr(error, 'strerror', None) or error}") from None
         except yaml.YAMLError as error:
@@ -291,6 +319,8 @@ class Command:
         for entry, value in config.items():
             if (each := options.get(entry.replace("-", "_"))) is None:
                 raise InputError(f"{file}: {self.name} has no option {entry!r}{did_you_mean(entry, options)}")
+            if each.name in values:
+                raise InputError(f"--config {file}: {each.entry!r} is there twice, with - and with _")
             if value not in ("", "null"):
                 values[each.name] = each.read(value, f"{file}: {entry}")
         return values

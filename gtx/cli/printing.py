@@ -21,10 +21,15 @@ if TYPE_CHECKING:
 WIDE = 180
 """Characters of a line where output goes to a file or a pipe, which has no width of its own."""
 _quiet = False
+_flags: Mapping[str, str] = {}
 
 
 def say(line: str, file: TextIO | None = None) -> None:
-    """Print one line, on standard output unless told otherwise; a terminal's lines end between words."""
+    """Print one line, on standard output unless told otherwise; a terminal's lines end between words.
+
+    An option in backquotes, as messages name those of Python, is printed as the command spells it: `top` as --top.
+    """
+    line = re.sub(r"`(\w+)`", lambda name: _flags.get(name[1], name[0]), line)
     stream, line = file or sys.stdout, printable(line, None)
     if stream.isatty():
         width = shutil.get_terminal_size().columns
@@ -38,10 +43,10 @@ def note(line: str) -> None:
         say(line, sys.stderr)
 
 
-def set_quiet(quiet: bool) -> None:
-    """Turn `note` off or on."""
-    global _quiet
-    _quiet = quiet
+def prepare(quiet: bool, flags: Mapping[str, str]) -> None:
+    """Turn `note` off or on, and set the spellings of the options of a command, by name."""
+    global _quiet, _flags
+    _quiet, _flags = quiet, flags
 
 
 def shows_progress() -> bool:

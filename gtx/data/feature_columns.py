@@ -72,9 +72,9 @@ class FeatureColumns:
 
     @property
     def options(self) -> list[str]:
-        """Command-line options that choose the feature columns."""
-        kinds = {"feature": self.names, "atom-feature": self.atoms, "bond-feature": self.bonds}
-        return [f"--{kind}-columns" for kind, names in kinds.items() if names]
+        """Options that choose the feature columns, in backquotes."""
+        kinds = {"feature": self.names, "atom_feature": self.atoms, "bond_feature": self.bonds}
+        return [f"`{kind}_columns`" for kind, names in kinds.items() if names]
 
     @property
     def blank_row(self) -> RowFeatures:
@@ -97,9 +97,9 @@ class FeatureColumns:
             return
         option = self.options[-1]
         if featuriser.unit != "molecule":
-            raise InputError(f"{option} are for one molecule a row: leave out --smiles-columns and --reaction-column")
+            raise InputError(f"{option} are for one molecule a row: leave out `smiles_columns` and `reaction_column`")
         if featuriser.standardise:
-            raise InputError(f"{option} are of the atoms as they are written: leave out --standardise")
+            raise InputError(f"{option} are of the atoms as they are written: leave out `standardise`")
 
     def read_table(self, table: Table) -> Table:
         """Add `features` to the rows of a table that has all columns; a cell that cannot be used is an error of its

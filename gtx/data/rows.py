@@ -147,7 +147,7 @@ def smiles_index(
     columns: Sequence[str],
     wanted: MoleculeColumn,
     first_rows: Callable[[], Sequence[Sequence[str]]],
-    remedy: str = "say which with --smiles-column",
+    remedy: str = "say which with `smiles_column`",
 ) -> int:
     """Return the position of the column of molecules, which has a suitable name, or is the only column whose cells can
     be read as molecules; see `MoleculeColumn.choose`. The first rows are asked for only if no name is requested.

@@ -508,9 +508,9 @@ class SplitSettings:
             raise InputError(f"split_seed: expected a value 0 or more, got {self.seed}")
         if self.split_by is not None and method.reads is None:
             able = " and ".join(name for name, one in SPLIT_METHODS.items() if one.reads)
-            raise InputError(f"split {self.split} reads no column; --split-by goes with {able}")
+            raise InputError(f"split {self.split} reads no column; `split_by` goes with {able}")
         if self.split_by is None and method.reads is not None:
-            raise InputError(f"split {self.split} reads a column: say which with --split-by")
+            raise InputError(f"split {self.split} reads a column: say which with `split_by`")
         if self.test_folds is not None:
             if self.test_folds < 2:
                 raise InputError(f"test_folds: expected 2 or more, got {self.test_folds}")

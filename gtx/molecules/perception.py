@@ -74,7 +74,7 @@ FEATURISER_VERSION = 1
 """Version of the featuriser; it rises whenever the same molecule would get other codes or descriptors."""
 
 
-NOT_OF_REACTIONS = ("standardise", "coordinates", "hydrogens", "molecule_features", "atom_order")
+NOT_OF_REACTIONS = ("standardise", "conformers", "coordinates", "hydrogens", "molecule_features", "atom_order")
 """Settings of molecules that reactions do not have."""
 
 Text = str | tuple[str, ...]
@@ -140,11 +140,10 @@ class Featuriser:
             raise InputError(f"there are no molecule features {unknown[0]!r}; gtx has {', '.join(MOLECULE_FEATURES)}")
         object.__setattr__(self, "coordinates", self.coordinates or self.conformers)
         if self.agents and self.reaction is None:
-            raise InputError("--agents is for reactions: give --reaction-column, or leave it out")
+            raise InputError("`agents` is for reactions: give `reaction_column`, or leave it out")
         for name in NOT_OF_REACTIONS if self.reaction else ():
             if getattr(self, name):
-                option = name.replace("_", "-")
-                raise InputError(f"reactions are read as they are written and mapped: leave out --{option}")
+                raise InputError(f"reactions are read as they are written and mapped: leave out `{name}`")
 
     def __call__(self, text: str, coordinates: np.ndarray | None = None, *, smiles: bool = True) -> Molecule:
         """Read and featurise one molecule; `featurise_texts` is faster for many.

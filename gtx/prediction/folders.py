@@ -211,7 +211,7 @@ def _output_folder(out: Path, settings: dict[str, Any]) -> Iterator[None]:
     if file.exists():
         check_same(read_plain(file), settings, f"{out} holds other predictions", "empty the folder")
     elif any(path.name != LOCK and not path.match(f".{SETTINGS}.*.part") for path in out.iterdir()):
-        raise InputError(f"{out} holds other files: give another --out, or empty it")
+        raise InputError(f"{out} holds other files: give another folder, or empty it")
     else:
         write_text(file, json.dumps(settings, indent=1))
 

@@ -82,12 +82,12 @@ class RowSelection:
 
     def __post_init__(self) -> None:
         if (self.top is None) != (self.by is None):
-            needs = "--by needs --top" if self.top is None else "--top needs --by"
-            raise InputError(f"{needs}, such as --top 100 --by y_pred")
+            needs = "`by` needs `top`" if self.top is None else "`top` needs `by`"
+            raise InputError(f"{needs}, such as `top` 100 `by` y_pred")
         if self.top is not None and self.top < 1:
             raise InputError(f"top: expected 1 or more, got {self.top}")
         if self.lowest and self.top is None:
-            raise InputError("--lowest needs --top and --by, whose order it reverses")
+            raise InputError("`lowest` needs `top` and `by`, whose order it reverses")
 
     def select(self, lines: Iterable[Line], header: Sequence[str]) -> Iterable[Line]:
         """Return the selected ones of lines with these columns: the best first, and of equal ones the earlier first.
@@ -108,7 +108,7 @@ class RowSelection:
             if not math.isnan(self.rank(cell)):
                 return
         if cell is not None:
-            raise InputError(f"column {self.by!r} holds no numbers, so it ranks no rows: choose another for --by")
+            raise InputError(f"column {self.by!r} holds no numbers, so it ranks no rows: choose another for `by`")
 
     def rank(self, cell: Cell) -> float:
         """Return the rank of a row from one of its cells: higher is better; NaN if the cell is no finite number."""
@@ -271,7 +271,7 @@ def predict_table(
         if place < len(table.columns) and header[place] in usual:
             ours = list(named)[usual.index(header[place])]
             there = f"the table has this column, and the one that this model predicts is called {ours!r}"
-            raise InputError(f"--by {selection.by}: {there}: name that one, or rename the column of the table")
+            raise InputError(f"`by` {selection.by}: {there}: name that one, or rename the column of the table")
         if place < len(table.columns) and source != "-":  # what is predicted first would be predicted in vain
             every = open_for_model(predictor.header, source, smiles_column, smiles_columns).rows
             selection.check(row.cells[place] for row in every)
@@ -302,10 +302,10 @@ def open_for_model(
     """Open a table with all columns that the model reads; SMILES without a file are rows, or the molecules of one."""
     names = header.featuriser.components
     if not names and smiles_columns:
-        raise InputError("this model reads one molecule a row: give --smiles-column in place of --smiles-columns")
+        raise InputError("this model reads one molecule a row: give `smiles_column` in place of `smiles_columns`")
     count = 1 if smiles_column else len(smiles_columns or names)
     if names and count != len(names):
-        raise InputError(f"this model reads {' and '.join(names)}: expected {len(names)} --smiles-columns, got {count}")
+        raise InputError(f"this model reads {' and '.join(names)}: expected {len(names)} `smiles_columns`, got {count}")
     chosen = list(smiles_columns or names)
     table = open_table(source, chosen[0] if chosen else smiles_column, header.smiles_column)
     if names and (texts := _texts(source)):  # of one row
@@ -316,7 +316,7 @@ def open_for_model(
     try:
         table = add_component_columns(table, chosen[1:])
     except InputError as error:
-        remedy = f"this model reads {' and '.join(names)}: give a table with these columns, or --smiles-columns"
+        remedy = f"this model reads {' and '.join(names)}: give a table with these columns, or `smiles_columns`"
         raise InputError(f"{error}; {remedy}") from None
     return header.features.read_table(table)
 

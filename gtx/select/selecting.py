@@ -309,9 +309,9 @@ def select(
             element.
     """
     if not 1 <= number <= CANDIDATES:
-        raise InputError(f"--number: expected 1 to {CANDIDATES:,}, got {number:,}")
+        raise InputError(f"number: expected 1 to {CANDIDATES:,}, got {number:,}")
     if lowest and goal != "best":
-        raise InputError(f"--lowest: expected with --for best, whose best value it names, got --for {goal}")
+        raise InputError(f"lowest: expected with `goal` best, whose best value it names, got `goal` {goal}")
     refuse_input_as_output(out, library)
     output, sign, kernel = _output(predictor, target, goal), -1.0 if lowest else 1.0, kernel_of(predictor)
     files = _files(Path(library))
@@ -372,16 +372,16 @@ def _output(predictor: Predictor, target: str | None, goal: Goal) -> int:
     if not is_numeric(task) or task.objective.has_link:
         raise InputError(f"gtx select chooses by numbers of single molecules; this model's task is {task.name}")
     if target is None and len(task.targets) > 1:
-        raise InputError(f"--target: expected one of {listed(task.targets, 10)}, since the model has several")
+        raise InputError(f"target: expected one of {listed(task.targets, 10)}, since the model has several")
     if target is not None and target not in task.targets:
         near = did_you_mean(target, task.targets)
-        raise InputError(f"--target: expected one of {listed(task.targets, 10)}, got {target!r}{near}")
+        raise InputError(f"target: expected one of {listed(task.targets, 10)}, got {target!r}{near}")
     if predictor.header.features.columns:
         raise InputError("gtx select reads molecules alone; this model reads columns beside them")
     number = 0 if target is None else task.targets.index(target)
     if goal == "best" and isinstance(task, Regression) and number in task.scaler.extensive:
         raise InputError(
-            f"--for best: {task.targets[number]} was learned minus a reference per element, by which molecules of "
+            f"`goal` best: {task.targets[number]} was learned minus a reference per element, by which molecules of "
             "another composition are not ranked: train with --no-element-reference, or take gtx predict --top"
         )
     return task.objective.places[number].columns.start

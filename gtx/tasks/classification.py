@@ -457,7 +457,7 @@ class ClassTask(NumericTask, ClassOptions):
                 continue
             theirs, own = other.columns.labels(at), self.columns.labels(t)
             if list(map(same_label, theirs)) != list(map(same_label, own)):
-                order = f", in this order: --positive {theirs[-1]} takes over the model's" if len(own) == 2 else ""
+                order = f", in this order: `positive` {theirs[-1]} takes over the model's" if len(own) == 2 else ""
                 hint = order if set(map(same_label, theirs)) == set(map(same_label, own)) else ""
                 classes = f"the model has the classes {list_labels(theirs)}, the table {list_labels(own)}"
                 raise InputError(f"{self.targets[t]}: {classes}{hint}")

@@ -541,7 +541,7 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
         if self.relation_column is not None:
             if len(self.targets) > 1:
                 expected = "expected one target, whose relations these are"
-                raise InputError(f"--relation-column: {expected}, got {len(self.targets)}")
+                raise InputError(f"relation_column: {expected}, got {len(self.targets)}")
             if self.relation_column in self.targets:
                 raise InputError(f"{self.relation_column!r} is a target; it cannot have the relations too")
             object.__setattr__(self, "censored", True)
@@ -583,7 +583,7 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
             return self
         names = features.names
         if self.sum_to not in names:
-            what = f"{CHARGE}, a number or one of --feature-columns"
+            what = f"{CHARGE}, a number or one of `feature_columns`"
             raise InputError(f"sum_to: expected {what}, got {self.sum_to!r}{did_you_mean(self.sum_to, names)}")
         return replace(self, place=names.index(self.sum_to) - features.width)
 

@@ -217,7 +217,7 @@ def freeze(model: nn.Module, rates: Mapping[str, float], head_first: float | Non
     if head_first and min(trained) >= 1:
         raise InputError(
             f"head_first: no module waits for the first {head_first:.0%} of the steps, because all modules that are "
-            "trained have the factor 1; give one a smaller factor, such as --rates all=0.1 head=1"
+            "trained have the factor 1; give one a smaller factor, such as `rates` all=0.1 head=1"
         )
 
 

@@ -49,7 +49,7 @@ class RunFolder:
         if overwrite:
             discard(self.path, (CONFIG, MEMBERS))
         if not self.config_file.exists() and self._has_members():
-            raise InputError(f"{self.path} holds members of a run but no config.yaml; --overwrite starts anew")
+            raise InputError(f"{self.path} holds members of a run but no config.yaml; `overwrite` starts anew")
         for part in self.path.glob(f"{MEMBERS}/*/.*.part"):  # of a run that was killed while it wrote
             part.unlink(missing_ok=True)
         resumed = self._has_members() or self.finished
@@ -83,7 +83,7 @@ class RunFolder:
             config = yaml.safe_load(self.config_file.read_text(encoding="utf-8"))
             return dict(config)
         except (yaml.YAMLError, UnicodeDecodeError, TypeError, ValueError) as error:
-            raise InputError(f"{self.config_file} cannot be read; --overwrite starts anew") from error
+            raise InputError(f"{self.config_file} cannot be read; `overwrite` starts anew") from error
 
     def _write(self, config: dict[str, Any]) -> None:
         plain = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
@@ -115,7 +115,7 @@ _DAMAGED = (OSError, EOFError, UnpicklingError, RuntimeError, ValueError, Lookup
 
 _TRAIN_ANEW = (
     "Remove the file, and the same command trains this member from its start; or start the whole run anew with "
-    "--overwrite"
+    "`overwrite`"
 )
 
 

@@ -60,7 +60,7 @@ class PretrainedModel:
         featuriser = replace(header.featuriser, descriptors=source.featuriser.descriptors)
         features = source.features
         if new_head and not hasattr(networks[0], HEAD):
-            raise InputError(f"--new-head: model {header.model['name']} has no head that could be made anew")
+            raise InputError(f"new_head: model {header.model['name']} has no head that could be made anew")
         return cls(
             header, members, featuriser, Path(path).name, hash_file(resolve_model_path(path)), features, new_head
         )
@@ -159,13 +159,13 @@ def prepare(
         data = replace(data, featuriser=fine_tuning.featuriser, features=fine_tuning.features)
         settings = fine_tuning.tuned(settings, data.task)
     elif new_head:
-        raise InputError("--new-head: there is no trained model whose head could be made anew; name it with --from")
+        raise InputError("new_head: there is no trained model whose head could be made anew; name it with `start`")
     else:
         check_model_settings(settings, data.featuriser, data.features, data.task)
         if isinstance(data.task, Task) and data.task.network:  # which reads no descriptors
             data = replace(data, featuriser=replace(data.featuriser, descriptors=False))
     if settings.folds > 1 and data.val is not None:
-        raise InputError("--val: with --folds, all rows but those of test validate once; add these rows to the table")
+        raise InputError("val: with `folds`, all rows but those of test validate once; add these rows to the table")
     return data, settings, fine_tuning
 
 
@@ -173,19 +173,16 @@ def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: 
     """Refuse options that contradict the settings that the start model fixes."""
     for task in (header.task, data.task):
         if task is not None and task.writes:
-            raise InputError(f"task {task.name} does not support training that starts from another model (--from)")
+            raise InputError(f"task {task.name} does not support training that starts from another model (`start`)")
     if (name := header.model["name"]) in CLOSED_FORM_MODELS:
-        raise InputError(f"model {name} is solved in closed form, and no training can go on from it: leave out --from")
+        raise InputError(f"model {name} is solved in closed form, and no training can go on from it: leave out `start`")
     if settings.model_arguments or settings.model not in (TrainSettings().model, header.model["name"]):
         raise InputError(
-            "a model that is trained further keeps its architecture: leave out model and model_arguments "
-            "(--model, --model-arguments)"
+            "a model that is trained further keeps its architecture: leave out `model` and `model_arguments`"
         )
     options = data.task.config() if isinstance(data.task, Task) else getattr(data.task, "options", {})
     if options.get("element_reference") is not None and header.targets == list(data.target_columns):
-        raise InputError(
-            "a model that is trained further keeps its scale: leave out element_reference (--element-reference)"
-        )
+        raise InputError("a model that is trained further keeps its scale: leave out `element_reference`")
     given, kept = data.featuriser, header.featuriser
     if given.components not in ((), kept.components) or given.unit not in ("molecule", kept.unit):
         inputs = " and ".join(kept.components) or f"a single {kept.unit}"

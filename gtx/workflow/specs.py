@@ -53,11 +53,11 @@ def check_model_settings(
     else:
         if settings.kernel_parts is not None:
             if settings.blend == "no" and name not in (*CLOSED_FORM_MODELS, "standard"):
-                none = f"model {name} reads none of them, and there is no kernel with --blend no"
-                raise InputError(f"--kernel-parts: {none}")
+                none = f"model {name} reads none of them, and there is no kernel with `blend` no"
+                raise InputError(f"kernel_parts: {none}")
             kernel_parts(settings, featuriser)
         if settings.separate_encoders and not featuriser.components:
-            raise InputError("separate encoders are for rows of several molecules: give --smiles-columns")
+            raise InputError("separate encoders are for rows of several molecules: give `smiles_columns`")
         if name in CLOSED_FORM_MODELS:
             _check_kernel(settings, featuriser, features)
             return
@@ -82,10 +82,10 @@ def _check_architecture(settings: TrainSettings, featuriser: Featuriser) -> None
             raise InputError(f"model_arguments: {own}: make the model yourself, and train it by gtx.training.fit")
     use = ARCHITECTURES[name].coordinates
     if use == "needed" and not featuriser.coordinates:
-        ways = "give a file that has them with --coordinates, or --conformers to make them"
+        ways = "give a file that has them with `coordinates`, or `conformers` to make them"
         raise InputError(f"model {name} needs coordinates: {ways}")
     if use == "none" and featuriser.coordinates:
-        raise InputError(f"model {name} uses no coordinates: leave out --coordinates and --conformers")
+        raise InputError(f"model {name} uses no coordinates: leave out `coordinates` and `conformers`")
 
 
 def check_size(name: str, featuriser: Featuriser, arguments: dict[str, Any]) -> None:
@@ -105,10 +105,8 @@ def check_size(name: str, featuriser: Featuriser, arguments: dict[str, Any]) -> 
 def check_training_rows_option(task: Task, settings: TrainSettings) -> None:
     """Raise InputError if a task needs the training rows at prediction, but the model file is to leave them out."""
     if task.answers.reads_similarity and settings.training_rows is False:
-        raise InputError(
-            f"uncertainty {getattr(task, 'uncertainty', '')} compares with training rows: leave out "
-            "training_rows=False (--no-training-rows)"
-        )
+        words = f"uncertainty {getattr(task, 'uncertainty', '')} compares with training rows"
+        raise InputError(f"{words}: leave out training_rows=False (--no-training-rows)")
 
 
 def check_rates(spec: dict[str, Any], settings: TrainSettings) -> None:
@@ -128,17 +126,17 @@ def _check_kernel(settings: TrainSettings, featuriser: Featuriser, features: Fea
     if features.columns and name == "tanimoto":
         raise InputError(f"model {name} reads molecules alone: leave out {', '.join(features.options)}")
     if features.widths:
-        unread = [option for option in features.options if option != "--feature-columns"]
+        unread = [option for option in features.options if option != "`feature_columns`"]
         raise InputError(f"model {name} reads features of molecules alone: leave out {', '.join(unread)}")
     if unknown := set(settings.model_arguments) - {"labels"}:
         raise InputError(f"model {name} has no argument {min(unknown)!r}; it has labels")
     usual = TrainSettings()
     others = [f.name for f in fields(settings) if f.name not in KERNEL_SETTINGS]
     if surplus := [other for other in others if getattr(settings, other) != getattr(usual, other)]:
-        options = ", ".join(f"--{other.replace('_', '-')}" for other in surplus)
+        options = ", ".join(f"`{other}`" for other in surplus)
         raise InputError(f"model {name} is solved in closed form and has no training by epochs: leave out {options}")
     if featuriser.coordinates:
-        raise InputError(f"model {name} uses no coordinates: leave out --coordinates and --conformers")
+        raise InputError(f"model {name} uses no coordinates: leave out `coordinates` and `conformers`")
 
 
 def make_model_spec(
@@ -197,11 +195,11 @@ def kernel_parts(settings: TrainSettings, featuriser: Featuriser) -> tuple[str, 
         every = readable and featuriser.unit == "molecule"
         return KERNEL_PARTS[: 1 if settings.model == "tanimoto" else 3 if every else 2]
     if "substructures" not in parts:
-        raise InputError(f"--kernel-parts: expected substructures among them, got {' '.join(parts) or 'none'}")
+        raise InputError(f"kernel_parts: expected substructures among them, got {' '.join(parts) or 'none'}")
     if settings.model == "tanimoto":
-        raise InputError("--kernel-parts: model tanimoto compares substructures alone; take --model kernel")
+        raise InputError("kernel_parts: model tanimoto compares substructures alone; take `model` kernel")
     if "foundation" in parts and not readable:
-        raise InputError(f"--kernel-parts: the foundation does not read {unread}: leave out foundation")
+        raise InputError(f"kernel_parts: the foundation does not read {unread}: leave out foundation")
     return tuple(parts)
 
 

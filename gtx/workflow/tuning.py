@@ -157,7 +157,7 @@ def open_study(folder: Path, name: str) -> Study:
         return optuna.create_study(study_name=name, storage=storage, pruner=pruner, load_if_exists=True)
     except Exception as error:  # of SQLite, SQLAlchemy, Alembic or Optuna
         why = printable(f"{type(error).__name__}: {error}", 200)
-        raise InputError(f"{file} cannot be read ({why}); --overwrite starts anew") from error
+        raise InputError(f"{file} cannot be read ({why}); `overwrite` starts anew") from error
 
 
 def trial_folder(out: Path, name: str, trial: Trial | FrozenTrial) -> Path:

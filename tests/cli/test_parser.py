@@ -32,6 +32,7 @@ KEPT_INPUTS = "a model that is trained further keeps its inputs: of a row it rea
             ["channels=010", "at=1:30", "rate=.5", "steps=[010, a]"],
             {"channels": 10, "at": "1:30", "rate": 0.5, "steps": [10, "a"]},
         ),
+        (["channels=1_6", "steps=[1_6]"], {"channels": "1_6", "steps": ["1_6"]}),
         (["save_dir=s3://logs/a=b", "on=2026-01-01"], {"save_dir": "s3://logs/a=b", "on": "2026-01-01"}),
         (["layers=2", PAIRS, "channels=16"], {"channels": 16, "layers": 2}),
     ],
@@ -40,15 +41,24 @@ def test_pairs(words: list[str], value: dict[str, Any]) -> None:
     assert load_command("train").parse([*TRAIN[1:], PAIRS, *words]).model_arguments == value
 
 
+def test_names_of_targets_may_have_a_sign_of_equality() -> None:
+    words = ["--target-weights", "k=1=2", "y=3"]
+    assert load_command("train").parse([*TRAIN[1:], *words]).target_weights == {"k=1": 2, "y": 3}
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [
         (["trian", "x.csv"], "there is no command 'trian'; did you mean 'train'? (gtx --help)"),
+        (["predict", "m.gtx", "CCO", "--sets"], "unknown option --sets (gtx predict --help)"),
         (["--verison"], "unknown option --verison; did you mean --version? (gtx --help)"),
         ([*TRAIN, "--epoch", "3"], "unknown option --epoch; did you mean --epochs? (gtx train --help)"),
         (["predict"], "the following arguments are required: MODEL, MOLECULES (gtx predict --help)"),
         ([*TRAIN, "--epochs"], "--epochs: expected one argument (gtx train --help)"),
         ([*TRAIN, "--epochs", "three"], "--epochs: expected a whole number, got 'three' (gtx train --help)"),
+        ([*TRAIN, "--epochs", "1_6"], "--epochs: expected a number, got '1_6' (gtx train --help)"),
+        ([*TRAIN, PAIRS, "channels=1_6"], "model.arguments.channels: expected a whole number, got '1_6'"),
+        ([*TRAIN, "--target-weights", "y=1_6"], "--target-weights: expected a number, got '1_6' (gtx train --help)"),
         ([*TRAIN, "--blend", "kernl"], "--blend: expected one of 'kernel' or 'no', got 'kernl'; did you mean 'k"),
         ([*TRAIN, PAIRS, "moments"], "--model-arguments: expected name=value, such as layers=4, got 'moments'"),
         ([*TRAIN, PAIRS, "=3"], "--model-arguments: expected name=value, such as layers=4, got '=3'"),
@@ -191,6 +201,9 @@ def test_the_command_line_wins() -> None:
             """options.yaml: model_arguments: expected name=value, such as layers=4, got "{'layers': '4'}\"""",
         ),
         ("epochs", "--config options.yaml: expected options by name, such as epochs: 40"),
+        ("epochs: 3\nlr: 1\nepochs: 4", "--config options.yaml, line 3: 'epochs' is there twice"),
+        ("model_arguments:\n  layers: 3\n  layers: 3", "--config options.yaml, line 3: 'layers' is there twice"),
+        ("batch_pairs: 4\nbatch-pairs: 5", "--config options.yaml: 'batch_pairs' is there twice, with - and with _"),
         ("a: [", "--config options.yaml is no YAML"),
         ("settings: {}\nfeaturiser: {}", "notes of a run to know it again, not a file of options"),
     ],

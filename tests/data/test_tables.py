@@ -210,7 +210,7 @@ def test_a_first_molecule_in_place_of_a_header_and_a_line_of_excel(table_of):
     with pytest.raises(InputError, match="the header has the molecule 'CCO'"):
         table_of("CCO,1\nCCC,2\n")
     assert table_of("CCO,1\nCCC,2\n", smiles_column="CCO").columns == ["CCO", "1"]
-    with pytest.raises(InputError, match=r"the header has the molecule 'C': .* if it is a name, say which with --smi"):
+    with pytest.raises(InputError, match=r"the header has the molecule 'C': .* if it is a name, say which with `smi"):
         table_of("C\nCC\nCCC\n")
     for blank in ("", "\n \n"):
         table = table_of(f"sep=;\n{blank}smiles;y\nC;1,5\n")
@@ -222,7 +222,7 @@ def test_a_first_molecule_in_place_of_a_header_and_a_line_of_excel(table_of):
     [
         ("", None, "is empty"),
         ("sep=;\n\n", None, "is empty"),
-        ("mol,y\nQ,1\n", None, "no column called 'smiles', and no column of .* --smiles-column; .*'mol', 'y'"),
+        ("mol,y\nQ,1\n", None, "no column called 'smiles', and no column of .* `smiles_column`; .*'mol', 'y'"),
         ("a,b\nC,N\n", None, "and several columns of which the first rows can be read as molecules"),
         ("logS,y\nC,1\n", "logs", "no column 'logs'; did you mean 'logS'\\? the columns are 'logS', 'y'"),
         ("smiles_x,smiles_y\nC,C\n", None, "several columns"),

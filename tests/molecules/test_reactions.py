@@ -202,7 +202,7 @@ def test_molecule_beside_a_reaction_is_a_component() -> None:
 
 @pytest.mark.parametrize("setting", [{"hydrogens": True}, {"standardise": True}, {"conformers": True}])
 def test_settings_of_molecules_are_refused(setting: dict[str, bool]) -> None:
-    with pytest.raises(InputError, match="leave out --"):
+    with pytest.raises(InputError, match=f"leave out `{next(iter(setting))}`"):
         Featuriser(reaction="reactants-products", **setting)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"reaction: expected one of .* did you mean 'reactants-products'"):
         Featuriser(reaction="reactant-products")  # type: ignore[arg-type]

@@ -122,7 +122,7 @@ def test_other_predictions_and_other_files_are_left_alone(predict, model, librar
     (tmp_path / "out" / "_gtx.json").unlink()
     (tmp_path / "out" / "more" / ".film.part").write_text("of another program")
     before = contents(tmp_path / "out")
-    with pytest.raises(InputError, match="out holds other files: give another --out, or empty it"):
+    with pytest.raises(InputError, match="out holds other files: give another folder, or empty it"):
         predict()
     assert contents(tmp_path / "out") == before
     with pytest.raises(InputError, match="predictions would be taken for molecules"):

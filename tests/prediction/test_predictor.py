@@ -256,8 +256,8 @@ def test_the_best_rows_come_first_and_of_equal_ones_the_earlier() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([3], "--top needs --by, such as --top 100 --by y_pred"),
-        ([None, None, True], "--lowest needs --top and --by"),
+        ([3], "`top` needs `by`, such as `top` 100 `by` y_pred"),
+        ([None, None, True], "`lowest` needs `top` and `by`"),
         ([3, "y_prod"], "there is no column 'y_prod'; did you mean 'y_pred'"),
     ],
 )

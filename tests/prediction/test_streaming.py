@@ -86,7 +86,7 @@ def test_the_column_of_molecules_is_found(predictor: Predictor, tmp_path) -> Non
 def test_a_bad_request_is_refused_and_leaves_no_file(predictor: Predictor, tmp_path) -> None:
     (tmp_path / "in.csv").write_text("structure,y\nC1CC,1\nC(C,2\n")
     out = tmp_path / "out.csv"
-    with pytest.raises(gtx.InputError, match=r"no column called 'smiles'.* --smiles-column; .* 'structure', 'y'"):
+    with pytest.raises(gtx.InputError, match=r"no column called 'smiles'.* `smiles_column`; .* 'structure', 'y'"):
         predict_table(predictor, tmp_path / "in.csv", out)
     with pytest.raises(gtx.InputError, match="no column 'Structure'; did you mean 'structure'"):
         predict_table(predictor, tmp_path / "in.csv", out, smiles_column="Structure")

@@ -112,7 +112,7 @@ def test_what_a_method_needs_is_said_before_training() -> None:
         (Regression, {"loss": "mape", "level": "bond"}, "loss: expected one of mse, mae, huber for bonds, got mape"),
         (Regression, {"sum_to": "inf", "level": "atom"}, "sum_to: expected a finite number, got 'inf'"),
         (Regression, {"relation_column": "y"}, "'y' is a target; it cannot have the relations too"),
-        (Regression, {"targets": ["y", "z"], "relation_column": "r"}, "--relation-column: expected one target, whose "),
+        (Regression, {"targets": ["y", "z"], "relation_column": "r"}, "relation_column: expected one target, whose "),
         (Regression, {"level": "part"}, "level: expected one of molecule, atom, bond for regression, got 'part'"),
         *((Regression, {"coverage": x}, "coverage: expected a .*number.*, got") for x in (0, 1, float("nan"), "much")),
         (BinaryClassification, {"sets": True, "coverage": 1}, "coverage: expected a number above 0 and below 1, got 1"),

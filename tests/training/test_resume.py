@@ -75,7 +75,7 @@ def test_a_damaged_file_is_named_with_what_to_do(name: str, tmp_path, monkeypatc
         file.write_bytes(damaged)
         with pytest.raises(InputError) as error:
             train(tmp_path, epochs=1)
-        assert str(error.value).startswith(f"{file} is damaged") and "--overwrite" in str(error.value)
+        assert str(error.value).startswith(f"{file} is damaged") and "`overwrite`" in str(error.value)
         assert "torch" not in str(error.value) and "weights_only" not in str(error.value)
     file.unlink()
     assert len(train(tmp_path, epochs=1)) == 1

@@ -143,7 +143,7 @@ def test_only_the_main_process_writes(tmp_path, monkeypatch) -> None:
 # --- Two trainings never share a folder, and a killed one leaves it free.
 
 
-REFUSED = "another process works in {}: wait until it has ended, or choose another --out"
+REFUSED = "another process works in {}: wait until it has ended, or choose another folder"
 
 
 @contextmanager
@@ -224,7 +224,7 @@ def test_only_the_main_process_holds_it(tmp_path, monkeypatch) -> None:
 
 def test_a_file_is_no_folder(tmp_path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="file is a file; --out must name a folder"), lock_folder(tmp_path / "file"):
+    with pytest.raises(InputError, match="file is a file; expected a folder"), lock_folder(tmp_path / "file"):
         pass
 
 
@@ -245,7 +245,7 @@ def test_what_gtx_did_not_write_is_refused_and_stays(tmp_path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == [CLAIMS, "best", "notes.md"]
     for damage in ('["../best"]', '[""]', "[", "{}", "[1]"):
         (tmp_path / CLAIMS).write_text(damage)
-        with pytest.raises(InputError, match="is damaged: choose another --out"):
+        with pytest.raises(InputError, match="is damaged: choose another folder"):
             discard(tmp_path)
 
 
@@ -258,7 +258,7 @@ def test_what_another_command_wrote_is_refused_and_stays(command: str, tmp_path,
         claim(out, [name])
         (out / name).write_text("gtx's")
         assert main([command, str(XTB9), "--target-columns=gap", "--overwrite", f"--out={out}"]) == 2
-        assert f"gtx: {out} holds {holds[name]}: choose another --out" in capsys.readouterr().err
+        assert f"gtx: {out} holds {holds[name]}: choose another folder" in capsys.readouterr().err
         assert sorted(path.name for path in out.iterdir()) == [CLAIMS, name]
 
 
@@ -275,7 +275,7 @@ def test_a_command_takes_nothing_for_its_own(command: str, file: str, tmp_path, 
     words = [str(tmp_path / "data.csv"), "--target-columns=gap", f"--out={tmp_path / 'run'}", "--overwrite"]
     words += [f"--val={tmp_path / 'val.csv'}"] if file.startswith("pred") else []
     assert main([command, *words]) == 2
-    line = f"gtx: {tmp_path / 'run' / file} exists, and gtx did not write it: move it, or choose another --out\n"
+    line = f"gtx: {tmp_path / 'run' / file} exists, and gtx did not write it: move it, or choose another folder\n"
     assert capsys.readouterr().err.endswith(line)
     left = sorted(path for path in (tmp_path / "run").rglob("*") if path.is_file() and path.name != CLAIMS)
     assert [path for path in left if "cache" not in path.parts or file == "cache"] == sorted(

@@ -110,7 +110,7 @@ def test_columns_that_lack_are_said(table: Path, predictor: Predictor, tmp_path,
     with pytest.raises(InputError, match="there is no column 'solvent'"):
         predictor.predict(frame.drop(columns="solvent"))
     (tmp_path / "t.csv").write_text("solute\nCCO\n")
-    remedy = "this model reads solute and solvent: give a table with these columns, or --smiles-columns$"
+    remedy = "this model reads solute and solvent: give a table with these columns, or `smiles_columns`$"
     with pytest.raises(InputError, match=f"there is no column 'solvent'.* the columns are 'solute'; {remedy}"):
         predictor.predict_table(tmp_path / "t.csv", tmp_path / "out.csv")
     with pytest.raises(InputError, match=r"expected rows of 2 SMILES, solute, solvent, or a table .* number 0.*'CCO'"):

@@ -240,7 +240,7 @@ def test_damaged_files_are_written_anew_or_named(data: DataSettings, made_up: Ca
     database = tmp_path / "study.db"
     content = database.read_bytes()
     database.write_bytes(b"no database" + content)
-    with pytest.raises(InputError, match=r"study\.db cannot be read \(.*\); --overwrite starts anew"):
+    with pytest.raises(InputError, match=r"study\.db cannot be read \(.*\); `overwrite` starts anew"):
         tune(data, SETTINGS, tmp_path, **HOW)
     database.write_bytes(content)
     for damaged in ("a: [", ""):
