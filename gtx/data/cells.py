@@ -56,13 +56,6 @@ def parse_number(cell: str) -> float:
     return number if np.isfinite(number) and "_" not in cell else np.inf
 
 
-def no_numbers(cells: Sequence[str], name: str) -> str:
-    """Describe the error of a target column without a number: text, or blank in all rows."""
-    text = [cell for cell in cells if np.isinf(parse_number(cell))]
-    held = f"holds text, e.g. '{printable(text[0])}'" if text else f"is blank in all of the {len(cells)} rows"
-    return f"target column {name!r} {held}; numbers were expected{comma_advice(cells)}"
-
-
 # --- The largest absolute value of a target.
 
 LARGEST = 1e30

@@ -22,7 +22,6 @@ from gtx.data.cells import (
     attach_lists,
     comma_advice,
     has_comma,
-    no_numbers,
     parse_labels,
     parse_list,
     parse_number,
@@ -435,8 +434,6 @@ class Columns:
     """True if values are numbers of classes."""
     nouns: ClassVar[tuple[str, str]] = ("number", "numbers")
     """Singular and plural of an item of a list."""
-    joint_words: ClassVar[str] = "values that do not fit together"
-    """What a row has whose values `check_rows` refuses, after "have"."""
 
     # what a kind of column defines
 
@@ -467,21 +464,13 @@ class Columns:
             return f"{NO_NUMBER}; expected a number, and {relation}"
         return NO_NUMBER
 
-    def unread_words(self, target: int, cell: str) -> str:
-        """Say what a cell has that is not a value of a target, after "have"."""
-        if self.level.lists:
-            return f"no list of {self.nouns[1]}"
-        if self.censored is not None and parse_bound(cell):
-            return "a bound in place of a number"
-        return f"a number beyond {LARGEST:g}" if np.isfinite(parse_number(cell)) else "no number"
-
     def check_rows(self, y: np.ndarray) -> np.ndarray:
         """Check the values of each row `[n, T]` together, NaN for blanks; infinity where they do not fit."""
         return y
 
     def row_complaint(self, y: np.ndarray) -> str:
         """Say why `check_rows` refuses the values of a row, `[T]`."""
-        return self.joint_words
+        return "the values do not fit together"
 
     # what follows from it
 
@@ -520,12 +509,13 @@ class Columns:
                         f"one {self.nouns[0]} for each {self.level.name} was expected"
                     )
             elif not np.isfinite(values := self.values(t, cells)).any():
-                for cell in (cell for cell, value in zip(cells, values, strict=True) if np.isinf(value)):
-                    if (complaint := self.complaint(t, cell)) != NO_NUMBER:
-                        raise InputError(f"target column {name!r} holds no value: '{printable(cell)}' {complaint}")
                 if self.censored and any(map(parse_bound, cells)):
                     raise InputError(f"target column {name!r} holds bounds alone; exact values were expected too")
-                raise InputError(no_numbers(cells, name))
+                why = f"is blank in all of the {len(cells)} rows; numbers were expected"
+                if wrong := [cell for cell, value in zip(cells, values, strict=True) if np.isinf(value)]:
+                    complaint = self.complaint(t, wrong[0]) + comma_advice(wrong)
+                    why = f"holds no value: '{printable(wrong[0])}' {complaint}"
+                raise InputError(f"target column {name!r} {why}")
         return {}
 
     def read(self, rows: Sequence[Row], columns: Sequence[str]) -> TargetCells:
@@ -704,11 +694,6 @@ class ClassColumns(Columns):
         if self.binary:
             return f"is neither {labels[0]} nor {labels[1]}, nor blank"
         return f"is none of the classes {list_labels(labels)} of the training table, nor blank"
-
-    def unread_words(self, target: int, cell: str) -> str:
-        if self.level.lists and or_none(_labels, cell) is None:
-            return super().unread_words(target, cell)
-        return "a label that the model does not know"
 
 
 def _labels(cell: str) -> list[str | None] | None:

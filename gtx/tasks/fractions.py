@@ -40,8 +40,6 @@ class FractionColumns(Columns):
 
     normalise: bool = False
 
-    joint_words: ClassVar[str] = "fractions that are incomplete, or do not add up to 1"
-
     def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
         numbers = super().values(target, cells)
         return np.where(numbers < 0, np.inf, numbers)

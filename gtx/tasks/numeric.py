@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gtx.base.errors import InputError, did_you_mean, printable
+from gtx.base.errors import InputError, did_you_mean
 from gtx.base.schema import check, mapping_of, number
 from gtx.data import MoleculeStore
 from gtx.data.cells import list_text
-from gtx.data.rows import Row, find_columns
+from gtx.data.rows import Row, find_columns, format_row_message, plural
 from gtx.settings.tasks import WeightOptions
 from gtx.tasks.columns import LEVELS, Columns, RelationColumns, lists_of
 from gtx.tasks.metrics import Target, constants, evaluate, masked_mean
@@ -299,7 +299,7 @@ class TableScores:
         self.objective = objective
         self.names = names
         self.position: dict[int, int] = find_columns(names, columns.targets)
-        self.left_out: dict[int, dict[str, tuple[int, str]]] = {t: {} for t in self.position}
+        self.left_out: dict[int, tuple[int, tuple[int, str]]] = {}  # number of cells of a target, and the first
         self.relations: RelationColumns = columns.relations(names)
         self.rows: int = 0
         self.y: list[np.ndarray] = []
@@ -313,8 +313,8 @@ class TableScores:
         self.relations.add(rows)
         self.rows += len(rows)
         cells = self.columns.read(rows, self.names)
-        for i, t, cell, _ in cells.bad:
-            self._leave_out(t, rows[i], cell, self.columns.unread_words(t, cell))
+        for i, t, cell, reason in cells.bad:
+            self._leave_out(t, rows[i], cell, reason)
         if cells.lists is not None:
             for row, lists, mean in zip(rows, cells.lists, answers.mean, strict=True):
                 self.y.append(self._items(row, lists, len(mean)))
@@ -322,7 +322,7 @@ class TableScores:
             return
         joined = self.columns.check_rows(cells.y)
         for i, t in np.argwhere(np.isinf(joined) & ~np.isnan(cells.y)).tolist():
-            self._leave_out(t, rows[i], rows[i].cells[self.position[t]], self.columns.joint_words)
+            self._leave_out(t, rows[i], rows[i].cells[self.position[t]], self.columns.row_complaint(cells.y[i]))
         self.y.append(np.where(np.isinf(joined), np.nan, joined))
         if cells.bounds is not None:
             self.bounds.append(cells.bounds)
@@ -334,16 +334,18 @@ class TableScores:
         for t, place in self.position.items():
             values = lists.get(self.columns.targets[t])
             if values is not None and len(values) != items:
-                each = f"one {self.columns.nouns[0]} for each {self.columns.level.name}"
-                self._leave_out(t, row, row.cells[place], f"a list of another length than {each}")
+                each = plural(items, self.columns.level.name)
+                reason = f"has {plural(len(values), 'item')}; expected one for each of the molecule's {each}"
+                self._leave_out(t, row, row.cells[place], reason)
             elif values is not None:
                 y[:, t] = values
         return y
 
     def _leave_out(self, target: int, row: Row, cell: str, reason: str) -> None:
-        """Count a cell that is not scored; the reason is what it has in place of a value."""
-        number, first = self.left_out[target].get(reason, (0, f"row {row.number}: '{printable(cell, 40)}'"))
-        self.left_out[target][reason] = number + 1, first
+        """Count a cell that is not scored."""
+        this = row.number, format_row_message(row.number, None, cell, reason)
+        number, first = self.left_out.get(target, (0, this))
+        self.left_out[target] = number + 1, min(first, this)
 
     def metrics(self) -> dict[str, Any] | None:
         """Return the metrics as in `metrics.json`; None without a single measured value or bound."""
@@ -360,8 +362,8 @@ class TableScores:
         return {**scores, "per_target": {name: scores["per_target"][name] for name in names}}
 
     def notes(self) -> list[str]:
-        """State how many cells of the first few targets are not scored, and why."""
-        incomplete = [t for t, reasons in self.left_out.items() if reasons]
+        """State how many cells of the first few targets are not scored, and why the first is not."""
+        incomplete = sorted(self.left_out)
         lines = [self._line(t) for t in incomplete[:MOST_LINES]]
         if len(incomplete) > MOST_LINES:
             lines.append(f"{len(incomplete) - MOST_LINES} more targets have cells that are not scored")
@@ -369,13 +371,13 @@ class TableScores:
 
     def _line(self, target: int) -> str:
         """State how many cells of a target are scored and why the others are not."""
-        reasons, known = self.left_out[target], [~np.isnan(part[:, target]) for part in self.y]
+        (number, (_, first)), known = self.left_out[target], [~np.isnan(part[:, target]) for part in self.y]
         scored = sum(int(part.any() if self.columns.level.lists else part.sum()) for part in known)
         pairs = [~np.isnan(part[:, target :: len(self.columns.targets)]) for part in self.bounds]
         bounds = sum(int(pair.any(1).sum()) for pair in pairs)
-        blank = self.rows - scored - bounds - sum(number for number, _ in reasons.values())
-        words = [f"{n} {'has' if n == 1 else 'have'} {reason}, first {first}" for reason, (n, first) in reasons.items()]
-        words += [f"{n} {'is' if n == 1 else 'are'} {what}" for n, what in ((bounds, "a bound"), (blank, "blank")) if n]
+        blank = self.rows - scored - bounds - number
+        words = [f"{n} {'is' if n == 1 else 'are'} {what}" for n, what in ((bounds, "a bound"), (blank, "blank")) if n]
+        words.append(f"{number} cannot be scored, the first: {first}")
         return f"{self.columns.targets[target]}: scored on {scored} of {self.rows} rows; {'; '.join(words)}"
 
 

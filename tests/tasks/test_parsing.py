@@ -57,7 +57,7 @@ def test_a_number_that_would_spoil_the_others_is_an_error_of_its_row(cell):
     row_log = RowLog()
     y = task.columns.parse(rows, COLUMNS, row_log).y
     assert np.isfinite(y[:2]).all() and np.isnan(y[2]).all() and list(row_log.errors) == [3]
-    message = f'row 3, column "z", value "{cell}": is too large: a target lies between -1e+30 and 1e+30; leave'
+    message = f'row 3, column "z", value "{cell}": is too large: a target lies between -1e+30 and 1e+30; where'
     assert row_log.errors[3].startswith(message)
     scores = task.answers.scores(COLUMNS)  # what is only scored is never refused
     scores.add(rows, SimpleNamespace(mean=np.ones((3, 2))))
@@ -71,7 +71,7 @@ def test_a_number_that_would_spoil_the_others_is_an_error_of_its_row(cell):
         (["low", "", "high", "x"], INFERRED, "'y' holds text: .*--task multiclass"),
         (["1,5", "-0,2", "", "3,1"], INFERRED, "'y' holds text: .*decimal point: 1.5 and not"),
         (["", "NaN"], INFERRED, "'y' is blank in all of the 2 rows"),
-        (["inf", "inf"], NUMBERS, "'y' holds text, e.g. 'inf'"),
+        (["inf", "inf"], NUMBERS, "'y' holds no value: 'inf' is not a finite number"),
         (["", "NaN"], SEVERAL, "'y' is blank in all of the 2 rows; classes were expected"),
         (["1e31", ""], NUMBERS, "'y' holds no value: '1e31' is too large"),
         ([">1", "<2"], Regression(YZ, censored=True), "'y' holds bounds alone; exact values were"),

@@ -35,29 +35,32 @@ NUMBERS = classes(BinaryClassification("y"), 0, 1)
 SEVERAL = classes(MulticlassClassification("y"), "a", "b", "c")
 OF_ATOMS = classes(InferredTask("y", level="atom"), '["a", "b"]', '["b", "a"]')
 VALUES, BOUNDS, CHARGES = Regression("y"), Regression("y", censored=True), Regression("y", level="atom")
-UNKNOWN = "a label that the model does not know"
-NO_LIST = "has no list of numbers, first row"
+NEITHER = "is neither inactive nor active, nor blank"
+NO_NUMBER = "is not a finite number, nor blank"
+TOO_SHORT = "has 1 item; expected one for each of the molecule's 2 atoms"
 
 
 @pytest.mark.parametrize(
-    ("task", "cells", "line"),
+    ("task", "cells", "counts", "row", "reason"),
     [
-        (LABELS, ["active", "Inactive", "inactive", ""], f"2 of 4 rows; 1 has {UNKNOWN}, first row 2: 'Inactive'; 1 "),
-        (LABELS, ["Active", "Inactive", "x"], f"0 of 3 rows; 3 have {UNKNOWN}, first row 1: 'Active'"),
-        (NUMBERS, [0, "n.d.", 1, 2], f"2 of 4 rows; 2 have {UNKNOWN}, first row 2: 'n.d.'"),
-        (SEVERAL, ["a", "b", "d"], f"2 of 3 rows; 1 has {UNKNOWN}, first row 3: 'd'"),
-        (VALUES, [1, "n.d.", 3, "1e99"], "2 of 4 rows; 1 has no number, first row 2: 'n.d.'; 1 has a number beyond"),
-        (VALUES, [1, ">3", "<=2"], "1 of 3 rows; 2 have a bound in place of a number, first row 2: '>3'"),
-        (BOUNDS, [1, ">3", "x"], "1 of 3 rows; 1 has no number, first row 3: 'x'; 1 is a bound"),
-        (CHARGES, ["[1, 2]", "[1]", "x y"], f"1 of 3 rows; 1 {NO_LIST} 3: 'x y'; 1 has a list of another length than"),
-        (CHARGES, ["[1, 2]", "[1, x]"], f"1 of 2 rows; 1 {NO_LIST} 2: '[1, x]'"),
-        (OF_ATOMS, ['["a", "b"]', '["a", "c"]'], f'1 of 2 rows; 1 has {UNKNOWN}, first row 2: \'["a", "c"]\''),
-        (OF_ATOMS, ['["a", "b"]', '[["a"]]'], "1 of 2 rows; 1 has no list of classes, first row 2"),
+        (LABELS, ["active", "Inactive", "inactive", ""], "2 of 4 rows; 1 is blank; 1", 2, NEITHER),
+        (LABELS, ["Active", "Inactive", "x"], "0 of 3 rows; 3", 1, NEITHER),
+        (NUMBERS, [0, "n.d.", 1, 2], "2 of 4 rows; 2", 2, "is neither 0 nor 1"),
+        (SEVERAL, ["a", "b", "d"], "2 of 3 rows; 1", 3, "is none of the classes 'a', 'b', 'c' of the training table"),
+        (VALUES, [1, "n.d.", 3, "1e99"], "2 of 4 rows; 2", 2, NO_NUMBER),
+        (VALUES, ["1e99", "n.d.", 3], "1 of 3 rows; 2", 1, "is too large"),
+        (VALUES, [1, ">3", "<=2"], "1 of 3 rows; 2", 2, "is a bound, not a number"),
+        (BOUNDS, [1, ">3", "x"], "1 of 3 rows; 1 is a bound; 1", 3, NO_NUMBER),
+        (CHARGES, ["[1, 2]", "[1]", "x y"], "1 of 3 rows; 2", 2, TOO_SHORT),
+        (CHARGES, ["[1, 2]", "[1, x]"], "1 of 2 rows; 1", 2, "is no list of numbers: item 2, 'x'"),
+        (OF_ATOMS, ['["a", "b"]', '["a", "c"]'], "1 of 2 rows; 1", 2, "item 2, 'c', is none of the classes"),
+        (OF_ATOMS, ['["a", "b"]', '[["a"]]'], "1 of 2 rows; 1", 2, "is no list of classes: item 1"),
     ],
 )
-def test_what_is_not_scored_is_counted(task: Task, cells: list, line: str) -> None:
-    _, notes = scored(task, *cells)
-    assert len(notes) == 1 and notes[0].startswith(f"y: scored on {line}")
+def test_what_is_not_scored_is_counted(task: Task, cells: list, counts: str, row: int, reason: str) -> None:
+    (note,) = scored(task, *cells)[1]
+    first = f'row {row}, value "{cells[row - 1]}": {reason}'
+    assert note.startswith(f"y: scored on {counts} cannot be scored, the first: {first}")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +84,8 @@ def test_bounds_in_lists_of_atoms_are_blanks_and_told() -> None:
     np.testing.assert_array_equal(lists[1]["y"], [0.5, np.nan])
     assert list(row_log.errors) == [4] and list(row_log.warnings) == [1, 2]
     assert row_log.warnings[1][0].endswith("2 bounds left out as blank: of atoms only exact values are learned")
-    assert scored(CHARGES, *cells)[1] == [f"y: scored on 2 of 4 rows; 1 {NO_LIST} 4: '['x', 1]'; 1 is blank"]
+    (note,) = scored(CHARGES, *cells)[1]
+    assert note.startswith("y: scored on 2 of 4 rows; 1 is blank; 1 cannot be scored, the first: row 4, value")
 
 
 def test_fractions_that_do_not_add_up_are_told() -> None:
@@ -89,10 +93,10 @@ def test_fractions_that_do_not_add_up_are_told() -> None:
     rows = [Row(i, ["C", *cells], "C") for i, cells in enumerate([("0.4", "0.6"), ("0.5", "0.6"), ("", "1")], start=1)]
     scores = task.answers.scores(["smiles", "a", "b"])
     scores.add(rows, SimpleNamespace(mean=np.full((3, 2), 0.5)))
-    words = "fractions that are incomplete, or do not add up to 1"
+    words = "the 2 fractions from 'a' to 'b' add up to 1.1, not to 1; --normalise divides each by that"
     assert scores.notes() == [
-        f"a: scored on 1 of 3 rows; 1 has {words}, first row 2: '0.5'; 1 is blank",
-        f"b: scored on 1 of 3 rows; 2 have {words}, first row 2: '0.6'",
+        f'a: scored on 1 of 3 rows; 1 is blank; 1 cannot be scored, the first: row 2, value "0.5": {words}',
+        f'b: scored on 1 of 3 rows; 2 cannot be scored, the first: row 2, value "0.6": {words}',
     ]
 
 
@@ -116,7 +120,8 @@ def test_it_is_printed_and_the_table_stays_as_it_is(tmp_path, capsys) -> None:
     table, bare = write(tmp_path / "t.csv", cells, columns), write(tmp_path / "b.csv", cells, ["smiles", "n", "other"])
     assert main(["predict", model, str(table), "--out", str(tmp_path / "p.csv")]) == 0
     said = capsys.readouterr().err.splitlines()
-    assert f"narrow: scored on 2 of 4 rows; 1 has {UNKNOWN}, first row 2: 'yes'; 1 is blank" in said
+    counts = "narrow: scored on 2 of 4 rows; 1 is blank; 1 cannot be scored"
+    assert f'{counts}, the first: row 2, value "yes": is neither 0 nor 1, nor blank' in said
     assert any(line.startswith("narrow: roc_auc") for line in said)
     assert main(["predict", model, str(bare), "--out", str(tmp_path / "q.csv")]) == 0
     assert not any("scored on" in line for line in capsys.readouterr().err.splitlines())
