@@ -82,7 +82,7 @@ def page() -> str:
     lines = scores()
     parts = ["# Folds", "", str(__doc__).split("\n\n")[0], ""]
     parts += [
-        f"Test scores on {len(lines)} of {len(pd.read_csv(BEFORE))} sets; on the others `--folds 5` was not run. "
+        f"Test scores on {len(lines)} of {len(pd.read_csv(BEFORE))} sets. "
         "*Before* is the default whose network read no embedding and whose kernel had no prior (commit 10af63ae). "
         "*Out-of-fold* is the score of the split's validation rows, each by the network and the kernel that did not "
         "learn it.",
