@@ -20,9 +20,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from gtx.base.errors import InputError
 from gtx.base.files import atomic_file, claim, discard, lock_folder, read_plain, write_text
-from gtx.data import Split, TableWriter, find_nearest_training_molecules
+from gtx.data import Split, TableWriter
 from gtx.data.featurising import default_worker_count, open_process_pool
-from gtx.data.rows import plural
 from gtx.data.table_writer import find_unused_column_name, output_header, output_row, refuse_input_as_output
 from gtx.prediction.model_file import package_versions
 from gtx.prediction.streaming import NOT_FINITE
@@ -31,14 +30,8 @@ from gtx.report.kinds import TITLES, score
 from gtx.tasks import NumericTask
 from gtx.tasks.numeric import require_numeric
 from gtx.training import TrainSettings
-from gtx.training_data import (
-    Dataset,
-    DataSettings,
-    collect_data_config,
-    describe_duplicates,
-    left_out_lines,
-    load_training_table,
-)
+from gtx.training_data import Dataset, DataSettings, collect_data_config, load_training_table
+from gtx.workflow.outputs import data_lines
 from gtx.workflow.run import Run
 from gtx.workflow.specs import check_model_settings
 
@@ -312,24 +305,15 @@ def folds_of(dataset: Dataset, data: DataSettings, folds: int, repeats: int) -> 
 
 
 def _notes(dataset: Dataset, data: DataSettings, folds: Sequence[Fold], count: int, repeats: int) -> Iterator[str]:
+    """Yield notes on the data, with the similarity and the warnings of the first fold, and on all folds."""
     molecules = [fold.molecules.in_folds(fold.settings.folds, data) for fold in folds]
     leaked, sizes = [each.leaked for each in molecules], [each.counts["test"] for each in molecules]
-    for file in dataset.files:
-        yield f"{file.source}: {file.row_log.summary()}"
-    yield from left_out_lines(dataset)
-    yield from (*dataset.remarks, *molecules[0].fit_task().answers.notes())
-    if dataset.duplicates.molecules:
-        grouped = "" if any(leaked) else "; each molecule stays in one fold"
-        yield f"repeated: {describe_duplicates(dataset)}{grouped}"
+    yield from (*data_lines(molecules[0]), *molecules[0].fit_task().answers.notes())
     method = data.split if data.split_by is None else f"{data.split} (column {data.split_by!r})"
     division = f"{repeats} × {count} {method} folds of {min(sizes)} to {max(sizes)} molecules"
     yield f"{dataset.task.name}; {division}, seed {data.seed}"
     if any(leaked):
         most = max(sum(pairs.values()) for pairs in leaked)
         yield f"warning: up to {most} molecules are in two sets of one fold, so the scores are too good"
-    similarity = find_nearest_training_molecules(dataset.store, molecules[0].split).summary()
-    yield f"Tanimoto similarity of the first fold to the nearest training molecules: {similarity}"
     if len(sizes) < FEW:
         yield f"{len(sizes)} splits are few: with more --repeats the intervals become narrower"
-    if dataset.unlabelled:
-        yield f"in no fold: {plural(dataset.unlabelled, dataset.unit)} without any target value"

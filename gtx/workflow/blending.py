@@ -140,16 +140,11 @@ def held_out_outputs(outputs: Any, networks: Sequence[Split]) -> Any:
     """Replace, for each validation row, the outputs of all networks by those of the network that it validates."""
     if len(networks) == 1:
         return outputs
-    if isinstance(outputs, Tensor):
-        outputs = outputs.clone()
-        for k, rows in enumerate(networks):
-            outputs[rows["val"]] = _of_network(outputs[rows["val"]], k)
-        return outputs
-    outputs = list(outputs)
-    for k, rows in enumerate(networks):
-        for row in rows["val"].tolist():
-            outputs[row] = _of_network(outputs[row], k)
-    return outputs
+    rows = list(outputs)
+    for k, network in enumerate(networks):
+        for row in network["val"].tolist():
+            rows[row] = _of_network(rows[row], k)
+    return torch.stack(rows) if isinstance(outputs, Tensor) else rows
 
 
 def _of_network(outputs: Any, k: int) -> Any:
