@@ -1,4 +1,4 @@
-"""The code in the pages of docs runs, from top to bottom of each page."""
+"""What the pages and the README say can be done, can be done: their code runs, and their links lead to files."""
 
 import json
 import re
@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
 from rdkit import Chem
+from torch_geometric.data import Data
 
+import gtx
 from gtx.cli import load_command, main
 from gtx.cli.options import settings_from
 from gtx.training_data import load_training_table
@@ -18,11 +21,19 @@ from tests.tables import GOLDEN, unwrapped, write_shown
 ROOT = Path(__file__).parents[1]
 ELSEWHERE = ("scale", "serving")
 """Pages whose examples run in `tests/prediction/test_frames.py` and `tests/export`."""
-PAGES = [page for page in sorted(ROOT.glob("docs/*.md")) if "```python" in page.read_text()]
+DOCS = sorted(ROOT.glob("docs/*.md"))
+PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *DOCS]
+RUN = [page for page in DOCS if "```python" in page.read_text() and page.stem not in ELSEWHERE]
+COMMANDS = {
+    line.partition(" # ")[0].strip()
+    for page in (*PAGES, ROOT / "examples" / "README.md")
+    for line in unwrapped(page.read_text()).splitlines()
+    if line.startswith("    gtx ") and not line.startswith("    gtx --")
+}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in PAGES if page.stem not in ELSEWHERE], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
 def test_a_page_runs(page: Path, tmp_path, monkeypatch) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
@@ -116,7 +127,7 @@ def run_up_to_the_first_epoch(word: str, line: str) -> None:
         assert all(map(len, load_training_table(data, cache=Path("cache")).split.values())), line
 
 
-@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.stem)
 def test_code_fits_the_width_of_a_page(page: Path) -> None:
     text = page.read_text()
     code = [line for block in re.findall(r"(?ms)^```.*?^```", text) for line in block.splitlines()]
@@ -128,3 +139,42 @@ def test_the_page_of_the_architecture_names_files_that_there_are() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text()
     named = re.findall(r"\b((?:gtx|tests|docs|experiments)/[\w/.-]*\w)", page)
     assert not [name for name in named if not (ROOT / name).exists()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_to_files(page: Path) -> None:
+    prose = re.sub(r"`[^`\n]*`", "", page.read_text())  # a SMILES may look like a link
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", prose)
+    assert not [link for link in links if not (page.parent / link).exists()]
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    assert f"\nversion: {gtx.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"## [{gtx.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+@pytest.mark.parametrize("line", sorted(COMMANDS))
+def test_every_command_has_these_options(line: str, tmp_path, monkeypatch) -> None:
+    if "--config" in line:
+        write_shown((ROOT / "docs" / "training-options.md").read_text(), tmp_path)
+        monkeypatch.chdir(tmp_path)
+    _, command, *words = shlex.split(line)
+    load_command(command).parse(words)
+
+
+def test_the_python_of_the_readme_runs_from_top_to_bottom(tmp_path, monkeypatch) -> None:
+    """On fewer molecules, for one epoch, and with a small model in place of the one that the commands train."""
+    readme = (ROOT / "README.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run").mkdir()
+    shutil.copy(GOLDEN / "regression.gtx", "run/model.gtx")
+    table = pd.read_csv(ROOT / "examples" / "solvation.csv").head(60)
+    names: dict = {"smiles": table.smiles, "y": table.dG_water}  # two molecules, of three atoms and of two:
+    names |= {"x": torch.randn(5, 64), "data": Data(batch=torch.tensor([0, 0, 0, 1, 1]))}
+    names |= {"edge_index": torch.tensor([[0, 1, 3], [1, 2, 4]]), "edge_attr": torch.randn(3, 8)}
+    names["pair_attr"] = torch.randn(13, 8)
+    blocks = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(block.replace("Regressor()", "Regressor(epochs=1)"), names)
+    assert len(readme.split()) <= 700

@@ -1,5 +1,7 @@
 """The model keeps the guarantees: renumbering, batch-mates, layouts, edge cases, unseen codes."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch import Tensor
@@ -8,23 +10,15 @@ from torch_geometric.data import Batch
 from gtx.attention import ScaledDotScore, Score
 from gtx.encodings import ShortestPathLength
 from gtx.graph import CompleteGraph
-from gtx.models import GraphTransformer, LayerSettings, graph_transformer, standard
-from gtx.molecules import Featuriser
+from gtx.models import LayerSettings, graph_transformer
 from gtx.nn import GraphTransformerLayer
 from gtx.testing import check_model
 from tests.molecules_for_tests import CODE_SIZES, SMILES, in_double, store, whole_batch
 
-from .test_architectures import close
+from .test_architectures import FEATURISER, close
+from .test_architectures import make as make_named
 
-FEATURISER = Featuriser()
-
-
-def make(seed: int = 0, **arguments: object) -> GraphTransformer:
-    torch.manual_seed(seed)
-    arguments = {"num_descriptors": FEATURISER.num_descriptors, "channels": 32, "layers": 2, "heads": 4} | arguments
-    model = standard(2, **CODE_SIZES, **arguments)
-    model.observe(store())
-    return model.eval()
+make = partial(make_named, "standard", channels=32)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Published layers are choices of parts: EGT, GRIT, Graphormer and GPS, each by its equations, in both layouts."""
+"""Published layers are choices of parts: EGT, TGT, GRIT and GPS, each by its equations, in both layouts."""
 
 from collections.abc import Callable
 
@@ -21,14 +21,12 @@ from gtx.nn import (
 from tests.attention.by_hand import close, complete, inputs
 
 C, H, D, K = 8, 2, 4, 6
-GRAPH = complete([3, 1, 5])
+GRAPH = complete([3, 1, 0, 5])
 BONDS = torch.tensor([[0, 1, 1, 2, 4, 5, 5, 6], [1, 0, 2, 1, 5, 4, 6, 5]])
 
 
 def norm(module: nn.LayerNorm, x: Tensor) -> Tensor:
-    """(x - mean) / √(variance + ε), times a weight, plus a bias."""
-    centred = x - x.mean(-1, keepdim=True)
-    return centred / (centred.square().mean(-1, keepdim=True) + module.eps).sqrt() * module.weight + module.bias
+    return F.layer_norm(x, x.shape[-1:], module.weight, module.bias)
 
 
 def mlp(module: nn.Sequential, x: Tensor) -> Tensor:
@@ -118,6 +116,10 @@ def test_gps() -> None:
     assert pairs is e
 
 
+def masked() -> CompleteGraph:
+    return GRAPH.masked(torch.rand(GRAPH.num_pairs, generator=torch.Generator().manual_seed(2)) < 0.6)
+
+
 LAYERS: dict[str, Callable[[], nn.Module]] = {"EGT": egt, "TGT": tgt, "GRIT": grit, "GPS": gps}
 
 
@@ -125,8 +127,7 @@ LAYERS: dict[str, Callable[[], nn.Module]] = {"EGT": egt, "TGT": tgt, "GRIT": gr
 def test_layouts_agree_over_two_layers_and_a_mask(name: str) -> None:
     """Output, edge states, weights and every gradient; the second layer sees the edge states of the first."""
     first, second = LAYERS[name](), LAYERS[name]()
-    graph = GRAPH.masked(torch.rand(GRAPH.num_pairs, generator=torch.Generator().manual_seed(2)) < 0.6)
-    x, e = inputs(C, K, GRAPH)
+    graph, (x, e) = masked(), inputs(C, K, GRAPH)
     bonds = torch.zeros(BONDS.shape[1], C, dtype=torch.float64)
     parameters = [*first.parameters(), *second.parameters()]
     results = []
@@ -159,3 +160,70 @@ def test_compiles_without_graph_breaks(name: str, edges: CompleteGraph | Tensor)
     for one, other in zip(*outs, strict=True):
         close(one, other, 1e-9)
     close(*(torch.autograd.grad(nodes.square().sum(), x)[0] for nodes, _ in outs), 1e-9)
+
+
+# --- Attention over triplets: the paper's equations, whatever the layout, the mask and the blocks.
+
+
+def triplets_by_hand(layer: TripletAttention, e: Tensor, graph: CompleteGraph) -> Tensor:
+    """o_ij and o'_ij, pair by pair, third node by third node; i receives, j sends."""
+    number = {(r, s): p for p, (s, r) in enumerate(graph.edge_index.T.tolist())}
+    out = []
+    for i, j in number:
+        both = []
+        for way in range(2):
+
+            def of(pair: tuple[int, int], way: int = way) -> tuple[Tensor, ...]:
+                row = e[number[pair]]
+                q, p, v = layer.lin_states[way](row).view(3, H, K // H)
+                return q, p, v, *layer.lin_bias_gate[way](row).view(2, H)
+
+            scores, gated = [], []
+            for k in range(graph.num_nodes):
+                to, beside = ((j, k), (i, k)) if way == 0 else ((k, j), (k, i))
+                if to in number and beside in number:
+                    _, p, v, _, _ = of(to)
+                    *_, b, g = of(beside)
+                    scores.append((of((i, j))[0] * p).sum(-1) / (K // H) ** 0.5 + b)
+                    gated.append(v / (1 + (-g).exp())[:, None])
+            if scores:
+                weights = torch.stack(scores).exp() / torch.stack(scores).exp().sum(0)
+                both.append((weights[..., None] * torch.stack(gated)).sum(0).flatten())
+            else:
+                both.append(torch.zeros(K, dtype=torch.float64))
+        out.append(layer.lin_out(torch.cat(both)))
+    return torch.stack(out)
+
+
+@pytest.mark.slow
+def test_triplet_attention_is_the_equation_in_both_layouts_and_its_gradients_agree() -> None:
+    layer, (_, e), graph = shaken(TripletAttention(K, H)), inputs(C, K, GRAPH), masked()
+    expected = triplets_by_hand(layer, graph.select(e), graph)
+    assert expected.std() > 0.05
+    spoilt = torch.where(graph.mask[:, None], e, torch.nan)
+    results = []
+    for out in (layer(graph.select(e), graph.edge_index), graph.select(layer(spoilt, graph))):
+        close(out, expected)
+        results.append(torch.autograd.grad(out.sin().sum(), [e, *layer.parameters()]))
+    for one, other in zip(*results, strict=True):
+        close(one, other)
+
+
+def test_blocks_of_triplets_change_nothing(monkeypatch) -> None:
+    layer, (_, e) = shaken(TripletAttention(K, H)), inputs(C, K, GRAPH)
+    outs = []
+    for block in (1 << 22, 1):
+        monkeypatch.setattr("gtx.nn.edge_states._BLOCK", block)
+        out = layer(e, masked())
+        outs.append([out, *torch.autograd.grad(out.sin().sum(), [e, *layer.parameters()])])
+    for one, other in zip(*outs, strict=True):
+        close(one, other, 1e-12)
+
+
+def test_triplets_that_do_not_fit_are_named() -> None:
+    with pytest.raises(ValueError, match="triplet heads that divide the pair channels, got 4 and 6"):
+        TripletAttention(6, 4)
+    update = EdgeStateUpdate(K, 3, triplets=TripletAttention(K, H))
+    with pytest.raises(ValueError, match="expected an edge list or a complete graph, got None"):
+        update(torch.zeros(4, K), torch.zeros(4, 3))
+    assert repr(update.triplets) == "TripletAttention(6, heads=2)"

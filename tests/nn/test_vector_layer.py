@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 from gtx.encodings import ExpNormDistance, PairUnitVector
 from gtx.graph import CompleteGraph, DistanceCutoffEdges
 from gtx.nn import EquivariantAttentionLayer
-from tests.attention.by_hand import close, complete
+from tests.attention.by_hand import close, complete, linear
 
 C, H, R, CUTOFF = 6, 2, 5, 4.0
 GRAPH = complete([5, 1, 4])
@@ -36,10 +36,6 @@ def nodes(vectors: bool) -> Tensor:
 def make(last: bool = False) -> EquivariantAttentionLayer:
     torch.manual_seed(0)
     return EquivariantAttentionLayer(C, H, R, last).double()
-
-
-def linear(module: torch.nn.Linear, x: Tensor) -> Tensor:
-    return x @ module.weight.T + (0 if module.bias is None else module.bias)
 
 
 @pytest.mark.parametrize("vectors", [False, True])

@@ -89,18 +89,6 @@ def test_without_validation_the_last_epoch_is_kept(tmp_path) -> None:
     assert member.best_epoch == 3 and len(member.history) == 3 and "val_score" not in member.history[0]
 
 
-def test_going_on_from_a_trained_member(members: list, tmp_path) -> None:
-    (tuned,) = train(tmp_path, task=members[0].task, epochs=1, lr=1e-5, ema=0.0, start=members)
-    assert tuned.task == members[0].task
-    torch.testing.assert_close(predictions(tuned), predictions(members[0]), atol=0.05, rtol=0)
-    two = np.hstack([LOGP, -LOGP])
-    (headless,) = train(tmp_path / "two", two, epochs=1, lr=1e-5, ema=0.0, start=members)
-    table = "embedding.atoms.table"
-    kept, before = headless.model.state_dict()[table], members[0].model.state_dict()[table]
-    torch.testing.assert_close(kept, before, atol=1e-4, rtol=0)
-    assert headless.task.scaler.mean.shape == (2,)
-
-
 def test_what_joins_a_trained_model_learns_its_scales(members: list) -> None:
     task, molecules = members[0].task, store().subset(SPLIT["train"])
     bare = replace(members[0], model=model(task, num_descriptors=0))
