@@ -51,11 +51,11 @@ def attend(
         return AttentionResult(value[:0], weights, states)
     if not (return_weights or return_states):
         if query.device.type != "cpu" or os.environ.get("TRITON_INTERPRET") == "1":
-            from gtx.attention.fast import ragged  # with torch's compiler, which takes a second to import
+            from gtx.attention.fast import ragged, verification  # with torch's compiler, which takes a second to import
 
             if ragged.can_run(graph, query, value, rule):
                 prepared = rule.score.prepare(query)
-                if ragged.why_not(graph, prepared, key, value, rule.edges, rule.dropout) is None:
+                if verification.why_not(graph, prepared, key, value, rule.edges, rule.dropout) is None:
                     return AttentionResult(ragged.attention(graph, prepared, key, value, rule.edges, rule.dropout))
         elif compiled.can_run(graph, query, key, value, rule):
             prepared = rule.score.prepare(query)

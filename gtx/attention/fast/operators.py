@@ -100,47 +100,8 @@ _SHAPES = {16: (16, 1), 32: (32, 2), 64: (16, 4), 128: (16, 8), 256: (16, 8)}
 _ROWS = 8  # receivers that a program for pair features works through
 
 
-def attention(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    bias: Tensor | None,
-    features: Tensor | None,
-    spread: Tensor | None,
-    mask: Tensor | None,
-    seed: Tensor | None,
-    work: MoleculesBySize,
-    num_pairs: int,
-    collect: bool,
-    dropout: float,
-) -> tuple[Tensor, Tensor]:
-    r"""Compute the attention of the molecules that are in a range of `work`; other nodes get zeros.
-
-    \[ p_{r\cdot} = \mathrm{softmax}_s(q_r \cdot k_s + a_r \cdot e_{rs} + b_{rs}), \quad
-       \tilde p_{rs} = m_{rs} p_{rs}, \quad o_r = \sum_s \tilde p_{rs} v_s, \quad c_r = \sum_s \tilde p_{rs} e_{rs} \]
-
-    Args:
-        q, k, v: `[N, H, C]`, `[N, H, C]` and `[N, H, D]`, all three of one type.
-        bias: b, `[P, H]`, or None.
-        features: e, `[P, K]`, or None.
-        spread: a, `[N, H, K]`, or None.
-        mask: bool `[P]`, the pairs that are edges, or None.
-        seed: int64 `[1]`, of the dropout factors m, 0 or \(1 / (1 - \text{dropout})\); None without dropout.
-        work: the molecules, and the ranges of them that are launched, as `plan` gives them.
-        num_pairs: P.
-        collect: whether c is wanted.
-        dropout: share of the weights set to zero.
-
-    Returns:
-        o, `[N, H, D]`, and c, `[N, H, K]`, or `[0]` where it is not wanted.
-    """
-    ranges = [number for each in work.ranges for number in each]
-    molecules = (work.molecules, ranges, work.complete, num_pairs)
-    return _forward(q, k, v, bias, features, spread, mask, seed, *molecules, collect, dropout)
-
-
 @torch.library.custom_op("gtx::ragged_attention", mutates_args=())
-def _forward(
+def attention(
     q: Tensor,
     k: Tensor,
     v: Tensor,
@@ -156,13 +117,34 @@ def _forward(
     collect: bool,
     dropout: float,
 ) -> tuple[Tensor, Tensor]:
+    r"""Compute the attention of the molecules that are in a range; other nodes get zeros.
+
+    \[ p_{r\cdot} = \mathrm{softmax}_s(q_r \cdot k_s + a_r \cdot e_{rs} + b_{rs}), \quad
+       \tilde p_{rs} = m_{rs} p_{rs}, \quad o_r = \sum_s \tilde p_{rs} v_s, \quad c_r = \sum_s \tilde p_{rs} e_{rs} \]
+
+    Args:
+        q, k, v: `[N, H, C]`, `[N, H, C]` and `[N, H, D]`, all three of one type.
+        bias: b, `[P, H]`, or None.
+        features: e, `[P, K]`, or None.
+        spread: a, `[N, H, K]`, or None.
+        mask: bool `[P]`, the pairs that are edges, or None.
+        seed: int64 `[1]`, of the dropout factors m, 0 or \(1 / (1 - \text{dropout})\); None without dropout.
+        molecules, ranges, complete: fields of the `MoleculesBySize` that `plan` gives; each of the ranges, four numbers
+            one after the other, is launched.
+        num_pairs: P.
+        collect: whether c is wanted.
+        dropout: share of the weights set to zero.
+
+    Returns:
+        o, `[N, H, D]`, and c, `[N, H, K]`, or `[0]` where it is not wanted.
+    """
     features, spread = (None if x is None else x.contiguous() for x in (features, spread))
     launches = _Launches(q, k, v, features, molecules, ranges, num_pairs)
     out, collected = _outputs(torch.empty if complete else torch.zeros, q, v, features, collect)
-    weights = launches.per_head(q.dtype) if collect else None
-    launches.forward(launches.scores(spread, bias), mask, seed, out, weights, dropout=dropout)
+    weights = launches.room(q.dtype) if collect else None
+    launches.per_head("forward", launches.scores(spread, bias), mask, seed, out, weights, dropout=dropout)
     if collect:
-        launches.collect(weights, collected)
+        launches.per_receiver("collect", weights, features, collected)
     return out, collected
 
 
@@ -193,24 +175,25 @@ def _backward(
     features, spread = (None if x is None else x.contiguous() for x in (features, spread))
     launches = _Launches(q, k, v, features, molecules, ranges, num_pairs)
     make = torch.empty if complete else torch.zeros
-    grads = _gradients(make, q, k, v, bias, features, spread, wanted)
+    grads = _gradients(make, (q, k, v, bias, features, spread), wanted)
     *of_nodes, d_bias, d_features, d_spread = grads
     d_out, d_collected = d_out.contiguous(), d_collected.contiguous()
     d_weights = launches.spread(d_collected) if collect else None
-    weights = launches.per_head(q.dtype) if collect and wanted[1] else None
+    weights = launches.room(q.dtype) if collect and wanted[1] else None
     d_scores = None
     if spread is not None and any(wanted):
-        d_scores = launches.per_head(launches.sums, make)
+        d_scores = launches.room(launches.sums, make)
     elif wanted[0]:
         d_scores = d_bias.T
     written = (*of_nodes, d_scores, weights)
-    launches.backward(launches.scores(spread, bias), mask, seed, d_out, d_weights, *written, dropout=dropout)
+    added = launches.scores(spread, bias)
+    launches.per_head("backward", added, mask, seed, d_out, d_weights, *written, dropout=dropout)
     if spread is not None and d_scores is not None and wanted[0]:
         d_bias.copy_(d_scores.T)
     if wanted[1]:
-        launches.outer(d_scores, spread, weights, d_collected if collect else None, d_features)
+        launches.per_receiver("outer", d_scores, spread, weights, d_collected if collect else None, d_features)
     if wanted[2]:
-        launches.collect(d_scores, d_spread)
+        launches.per_receiver("collect", d_scores, features, d_spread)
     return grads
 
 
@@ -219,26 +202,19 @@ def _outputs(make: Callable, q: Tensor, v: Tensor, features: Tensor | None, coll
     return make(v.shape, dtype=q.dtype, device=q.device), make(of_features, dtype=q.dtype, device=q.device)
 
 
-def _gradients(
-    make: Callable,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    bias: Tensor | None,
-    features: Tensor | None,
-    spread: Tensor | None,
-    wanted: Sequence[bool],
-) -> list[Tensor]:
-    """Contiguous, but that of the bias, which lies head by head."""
-
-    def like(x: Tensor | None, here: bool = True) -> Tensor:
-        return make(x.shape, dtype=x.dtype, device=x.device) if x is not None and here else q.new_zeros(0)
-
-    d_bias = like(bias.T).T if bias is not None and wanted[0] else like(None)
-    return [like(q), like(k), like(v), d_bias, like(features, wanted[1]), like(spread, wanted[2])]
+def _gradients(make: Callable, tensors: Sequence[Tensor | None], wanted: Sequence[bool]) -> list[Tensor]:
+    """Contiguous, but that of the bias, which lies head by head; `[0]` for what is not there or not wanted."""
+    here = (True, True, True, *wanted)
+    grads = [
+        make(x.shape, dtype=x.dtype, device=x.device) if x is not None and needed else require(tensors[0]).new_zeros(0)
+        for x, needed in zip(tensors, here, strict=True)
+    ]
+    if tensors[3] is not None and wanted[0]:
+        grads[3] = make(tensors[3].T.shape, dtype=tensors[3].dtype, device=tensors[3].device).T
+    return grads
 
 
-@_forward.register_fake
+@attention.register_fake
 def _(
     q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, features: Tensor | None, *others: Any
 ) -> tuple[Tensor, Tensor]:
@@ -247,8 +223,7 @@ def _(
 
 @_backward.register_fake
 def _(d_out: Tensor, d_collected: Tensor, *inputs: Any) -> list[Tensor]:
-    q, k, v, bias, features, spread, *_, wanted = inputs
-    return _gradients(torch.empty, q, k, v, bias, features, spread, wanted)
+    return _gradients(torch.empty, inputs[:6], inputs[-1])
 
 
 def _keep(ctx: Any, inputs: tuple, output: tuple[Tensor, Tensor]) -> None:
@@ -267,7 +242,7 @@ def _refuse(ctx: Any, *grads: Any) -> None:
     raise RuntimeError("the attention kernel has first derivatives only; for others set GTX_COMPILED=0")
 
 
-_forward.register_autograd(_differentiate, setup_context=_keep)
+attention.register_autograd(_differentiate, setup_context=_keep)
 _backward.register_autograd(_refuse)
 
 
@@ -293,8 +268,8 @@ class _Launches:
         self.ranges = [SizeBucket(*ranges[at : at + 4]) for at in range(0, len(ranges), 4)]
         self.sums = torch.float64 if q.dtype == torch.float64 else torch.float32
 
-    def per_head(self, dtype: torch.dtype, make: Callable = torch.empty) -> Tensor:
-        """Room for a number per head and pair."""
+    def room(self, dtype: torch.dtype, make: Callable = torch.empty) -> Tensor:
+        """Make room for a number per head and pair."""
         q = self.nodes[0]
         return make(q.shape[1], self.num_pairs, dtype=dtype, device=q.device)
 
@@ -303,24 +278,12 @@ class _Launches:
         return bias if spread is None else self.spread(spread, bias).T
 
     def spread(self, a: Tensor, bias: Tensor | None = None) -> Tensor:
-        out = self.per_head(self.sums)
-        self._per_receiver(self.kernels.spread, self.features, a, bias, out, numbers=_strides(bias))
+        out = self.room(self.sums)
+        self.per_receiver("spread", self.features, a, bias, out, numbers=_strides(bias))
         return out
 
-    def collect(self, weights: Tensor | None, out: Tensor) -> None:
-        self._per_receiver(self.kernels.collect, weights, self.features, out)
-
-    def outer(self, w: Tensor | None, a: Tensor | None, w2: Tensor | None, a2: Tensor | None, out: Tensor) -> None:
-        self._per_receiver(self.kernels.outer, w, a, w2, a2, out)
-
-    def forward(self, *tensors: Tensor | None, dropout: float) -> None:
-        self._per_head(self.kernels.forward, *tensors, dropout=dropout)
-
-    def backward(self, *tensors: Tensor | None, dropout: float) -> None:
-        self._per_head(self.kernels.backward, *tensors, dropout=dropout)
-
-    def _per_head(
-        self, kernel: Any, bias: Tensor | None, mask: Tensor | None, *others: Tensor | None, dropout: float
+    def per_head(
+        self, name: str, bias: Tensor | None, mask: Tensor | None, *others: Tensor | None, dropout: float
     ) -> None:
         """Launch a program per molecule and head."""
         q, _, v = self.nodes
@@ -329,17 +292,17 @@ class _Launches:
         numbers = (dropout, *(stride for x in self.nodes for stride in x.stride()[:2]), *_strides(bias))
         widths = {"H": H, "C": C, "D": D, "C_TILE": power_of_two(C), "D_TILE": power_of_two(D)}
         for each in self.ranges:
-            self._launch(kernel, each, H, _SHAPES[each.most][0], tensors, numbers, widths)
+            self._launch(name, each, H, _SHAPES[each.most][0], tensors, numbers, widths)
 
-    def _per_receiver(self, kernel: Any, *tensors: Tensor | None, numbers: tuple = ()) -> None:
+    def per_receiver(self, name: str, *tensors: Tensor | None, numbers: tuple = ()) -> None:
         """Launch a program per few receivers, for all heads."""
         H, K = self.nodes[0].shape[1], require(self.features).shape[1]
         widths = {"H": H, "K": K, "H_TILE": power_of_two(H), "K_TILE": power_of_two(K)}
         for each in self.ranges:
-            self._launch(kernel, each, each.most // _ROWS, _ROWS, tensors, numbers, widths)
+            self._launch(name, each, each.most // _ROWS, _ROWS, tensors, numbers, widths)
 
     def _launch(
-        self, kernel: Any, each: SizeBucket, programs: int, rows: int, tensors: tuple, numbers: tuple, widths: dict
+        self, name: str, each: SizeBucket, programs: int, rows: int, tensors: tuple, numbers: tuple, widths: dict
     ) -> None:
         """Launch `programs` programs per molecule of a range, each with `rows` receivers at a time."""
         precision = "tf32x3" if torch.get_float32_matmul_precision() == "highest" else "tf32"
@@ -347,7 +310,7 @@ class _Launches:
             precision = "ieee"
         molecules = self.molecules
         with torch.cuda.device(molecules.device) if molecules.is_cuda else nullcontext():
-            kernel[((each.stop - each.first) * programs,)](
+            getattr(self.kernels, name)[((each.stop - each.first) * programs,)](
                 *tensors, molecules, each.first, each.least - 1, molecules.shape[1], self.num_pairs, *numbers, **widths,
                 T=each.most, R=rows, SUMS=self.kernels.SUMS[self.sums], PRECISION=precision,
                 num_warps=_SHAPES[each.most][1], num_stages=1,

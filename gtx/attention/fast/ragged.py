@@ -12,9 +12,8 @@ import torch
 from torch import Tensor
 
 from gtx.attention.definition import DOT_SOFTMAX, AttentionRule, ProjectedEdgeFeatures, attend_pairs
-from gtx.attention.fast import operators, verification
+from gtx.attention.fast import operators
 from gtx.attention.fast.operators import fits, limit, plan
-from gtx.attention.scores import require
 from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.graph.packing import MoleculesBySize, are_transformed
 
@@ -43,7 +42,7 @@ def can_run(graph: CompleteGraph, query: Tensor, value: Tensor, rule: AttentionR
         and rule.is_dot_softmax
         and (not edges.in_key_or_value or max(edges.used_channels, query.shape[1]) <= _MOST)
         and not isinstance(graph, BipartiteGraph)
-        and fits(graph, _limit(query, value, query.dtype))
+        and fits(graph, limit_of(query, value, query.dtype))
         and (torch.compiler.is_compiling() or not are_transformed())
     )
 
@@ -89,11 +88,11 @@ def attention(
         o, `[N, H, D]`.
     """
     edges = ProjectedEdgeFeatures() if edges is None else edges
-    dtype = _dtype(query, key, value)
+    dtype = common_dtype(query, key, value)
     if dtype not in _DTYPES:
         raise ValueError(f"expected float32, bfloat16 or float16, got {dtype}")
     q, k, v = (x.to(dtype) for x in (query, key, value))
-    work, others = plan(graph, _limit(q, v, dtype))
+    work, others = plan(graph, limit_of(q, v, dtype))
     out = _small(graph, work, q, k, v, edges, dropout)
     if others is None:
         return out
@@ -108,30 +107,15 @@ def attention(
     return out.index_copy(0, nodes, large.to(out.dtype))
 
 
-def why_not(
-    graph: CompleteGraph, query: Tensor, key: Tensor, value: Tensor, edges: ProjectedEdgeFeatures, dropout: float = 0.0
-) -> str | None:
-    """Why the kernels are not to be relied on for what `attention` would launch, or None: see `verification.verify`."""
-    features = require(edges.features) if edges.in_key_or_value else None
-    dtype = _dtype(query, key, value)
-    bias = edges.total_bias if features is None else edges.bias
-    dtypes = (dtype, None if bias is None else bias.dtype, None if features is None else features.dtype)
-    widths = (query.shape[1], query.shape[2], value.shape[2], 0 if features is None else features.shape[1])
-    spread = features is not None and (edges.key is not None or edges.score is not None)
-    parts = (spread, edges.value is not None, graph.mask is not None, dropout > 0)
-    work, _ = plan(graph, _limit(query, value, dtype))
-    tiles = tuple(each.most for each in work.ranges)
-    return verification.verify(query.device, dtypes, widths, parts, torch.is_grad_enabled(), tiles)
-
-
-def _dtype(query: Tensor, key: Tensor, value: Tensor) -> torch.dtype:
+def common_dtype(query: Tensor, key: Tensor, value: Tensor) -> torch.dtype:
     """Return the dtype to which queries, keys and values are cast."""
     if torch.is_autocast_enabled(query.device.type):
         return torch.get_autocast_dtype(query.device.type)
     return torch.promote_types(torch.promote_types(query.dtype, key.dtype), value.dtype)
 
 
-def _limit(query: Tensor, value: Tensor, dtype: torch.dtype) -> int:
+def limit_of(query: Tensor, value: Tensor, dtype: torch.dtype) -> int:
+    """Return the atoms of the largest molecule that the kernels take of these queries and values."""
     return limit(max(query.shape[-1], value.shape[-1]), dtype, query.device)
 
 
@@ -155,6 +139,7 @@ def _small(
             spread = of_key if spread is None else of_key + spread
     spread = None if spread is None else spread.to(q.dtype)
     seed = torch.randint(2**62, (1,), device=q.device) if dropout else None  # on the device: nobody waits
-    collect, P = edges.value is not None, graph.num_pairs
-    out, collected = operators.attention(q, k, v, bias, features, spread, graph.mask, seed, work, P, collect, dropout)
+    sizes = (work.molecules, [number for each in work.ranges for number in each], work.complete, graph.num_pairs)
+    tensors = (q, k, v, bias, features, spread, graph.mask, seed)
+    out, collected = operators.attention(*tensors, *sizes, edges.value is not None, dropout)
     return out if edges.value is None else out + torch.einsum("nhk,hdk->nhd", collected, edges.value)

@@ -8,7 +8,6 @@ line says why, and matrix products do the attention for the rest of the process.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
@@ -18,7 +17,9 @@ import torch
 from torch import Tensor
 
 from gtx.attention.definition import DOT_SOFTMAX, ProjectedEdgeFeatures, attend_edges
-from gtx.attention.fast import operators
+from gtx.attention.fast import ragged
+from gtx.attention.fast.operators import plan
+from gtx.attention.scores import require
 from gtx.graph import CompleteGraph
 
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 3e-3, torch.bfloat16: 2e-2}
@@ -27,6 +28,22 @@ TF32_TOLERANCE = 3e-3
 _ALL_KEPT = 1e-12  # a share of dropout at which the factors are drawn, and are 1
 
 _failed: dict[torch.device, str] = {}
+
+
+def why_not(
+    graph: CompleteGraph, query: Tensor, key: Tensor, value: Tensor, edges: ProjectedEdgeFeatures, dropout: float = 0.0
+) -> str | None:
+    """Return why the kernels are not to be relied on for what `ragged.attention` would launch, or None."""
+    features = require(edges.features) if edges.in_key_or_value else None
+    dtype = ragged.common_dtype(query, key, value)
+    bias = edges.total_bias if features is None else edges.bias
+    dtypes = (dtype, None if bias is None else bias.dtype, None if features is None else features.dtype)
+    widths = (query.shape[1], query.shape[2], value.shape[2], 0 if features is None else features.shape[1])
+    spread = features is not None and (edges.key is not None or edges.score is not None)
+    parts = (spread, edges.value is not None, graph.mask is not None, dropout > 0)
+    work, _ = plan(graph, ragged.limit_of(query, value, dtype))
+    tiles = tuple(each.most for each in work.ranges)
+    return verify(query.device, dtypes, widths, parts, torch.is_grad_enabled(), tiles)
 
 
 @torch.compiler.assume_constant_result  # while torch.compile traces, the kernels are tried for real
@@ -105,36 +122,29 @@ def _compare(
     try:
         graph = CompleteGraph.from_ptr(torch.tensor([0, *sizes]).cumsum(0).to(device))
         N, P = graph.num_nodes, graph.num_pairs
-        mask = None
         if masked:
             mask = (torch.rand(P, generator=generator) < 0.7).to(device)
-            mask |= graph.pair_index[0] == graph.pair_index[1]
+            graph = graph.masked(mask | (graph.pair_index[0] == graph.pair_index[1]))
         q, k, v = draw(N, H, C, scale=C**-0.5), draw(N, H, C), draw(N, H, D)
-        bias = None if of_bias is None else draw(P, H, dtype=of_bias)
-        features = None if of_features is None else draw(P, K, dtype=of_features)
-        a = draw(N, H, K, scale=K**-0.5) if spread else None
-        seed = torch.tensor([7], device=device) if dropped else None
-        work, _ = operators.plan(graph, tile)
-        dropout = _ALL_KEPT if dropped else 0.0
-        actual: tuple[Tensor, ...] = operators.attention(
-            q, k, v, bias, features, a, mask, seed, work, P, collect, dropout
+        edges = ProjectedEdgeFeatures(
+            None if of_features is None else draw(P, K, dtype=of_features),
+            None if of_bias is None else draw(P, H, dtype=of_bias),
+            key=draw(H, C, K, scale=K**-0.5) if spread else None,
+            value=draw(H, D, K, scale=K**-0.5) if collect else None,
         )
-
-        def doubled(x: Tensor) -> Tensor:
-            return x.detach().double().requires_grad_(gradients)
-
-        exact_nodes = [doubled(x) for x in (q, k, v)]
-        exact_edges = [None if x is None else doubled(x) for x in (bias, features, a)]
-        expected = _by_definition(graph if mask is None else graph.masked(mask), exact_nodes, exact_edges)
-        outputs = 2 if collect else 1
-        actual, expected = actual[:outputs], expected[:outputs]
-        errors = [_error(x, y) for x, y in zip(actual, expected, strict=True)]
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):  # for the factors of dropout
+            actual = ragged.attention(graph, q, k, v, edges, _ALL_KEPT if dropped else 0.0)
+        leaves = [x for x in (q, k, v, *edges) if x is not None]
+        doubled = {x: x.detach().double().requires_grad_(gradients) for x in leaves}
+        of_edges = [None if x is None else doubled[x] for x in edges]
+        features, bias = (None if x is None else graph.select(x) for x in of_edges[:2])
+        rule = DOT_SOFTMAX._replace(edges=ProjectedEdgeFeatures(features, bias, *of_edges[2:]))
+        expected = attend_edges(graph.edge_index, doubled[q], doubled[k], doubled[v], rule).out
+        errors = [_error(actual, expected)]
         if gradients:
-            upstream = [draw(*x.shape).detach() for x in actual]
-            leaves = [x for x in (q, k, v, bias, features, a) if x is not None]
-            exact_leaves = [x for x in (*exact_nodes, *exact_edges) if x is not None]
+            upstream = draw(*actual.shape).detach()
             actual_gradients = torch.autograd.grad(actual, leaves, upstream)
-            expected_gradients = torch.autograd.grad(expected, exact_leaves, [x.double() for x in upstream])
+            expected_gradients = torch.autograd.grad(expected, list(doubled.values()), upstream.double())
             errors += [_error(x, y) for x, y in zip(actual_gradients, expected_gradients, strict=True)]
     except Exception as error:  # no compiler, too little shared memory, a cache that cannot be written, ...
         lines = [*filter(None, map(str.strip, str(error).splitlines())), "no reason given"]
@@ -146,28 +156,3 @@ def _compare(
 
 def _error(actual: Tensor, expected: Tensor) -> float:
     return float((actual.detach().double() - expected.detach()).norm() / expected.detach().norm())
-
-
-def _by_definition(
-    graph: CompleteGraph, of_nodes: Sequence[Tensor], of_edges: Sequence[Tensor | None]
-) -> tuple[Tensor, ...]:
-    """Return the outputs of `operators.attention`, o `[N, H, D]` and, with features, c `[N, H, K]`.
-
-    Args:
-        graph: the pairs that are edges.
-        of_nodes: queries, keys and values.
-        of_edges: bias b, features e, and a, which meets them.
-    """
-    (q, k, v), (bias, e, a) = of_nodes, of_edges
-    bias, e = (None if x is None else graph.select(x) for x in (bias, e))
-    if a is not None and e is not None:
-        met = torch.einsum("ehk,ek->eh", a[graph.edge_index[1]], e)
-        bias = met if bias is None else bias + met
-    rule = DOT_SOFTMAX._replace(edges=ProjectedEdgeFeatures(bias=bias))
-    out = attend_edges(graph.edge_index, q, k, v, rule).out
-    if e is None:
-        return out, q.new_zeros(0)
-    K = e.shape[1]  # values that are the features themselves
-    collect = ProjectedEdgeFeatures(e, bias, value=torch.eye(K).to(q).expand(q.shape[1], K, K))
-    zeros = q.new_zeros(*q.shape[:2], K)
-    return out, attend_edges(graph.edge_index, q, k, zeros, rule._replace(edges=collect)).out
