@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 from gtx.base.files import example_file
 from gtx.cli.parser import options_of
@@ -33,9 +34,9 @@ NEXT = """
 open   {out}/report.html    how good the model is: scores, figures, the molecules with the largest errors
        {predictions}    each molecule with its prediction and 90 % interval, or the reason why there is none
 
-type   gtx predict {out}/model.gtx "CC(=O)Oc1ccccc1C(=O)O"
-       gtx explain {out}/model.gtx "CC(=O)Oc1ccccc1C(=O)O" --out aspirin.svg
-       gtx serve {out}/model.gtx    a web page on which you draw molecules
+type   gtx predict {model} "CC(=O)Oc1ccccc1C(=O)O"
+       gtx explain {model} "CC(=O)Oc1ccccc1C(=O)O" --out aspirin.svg
+       gtx serve {model}    a web page on which you draw molecules
        gtx train YOUR.csv --target-columns NAME --out run/
        gtx train xtb9 --epochs 20 --out xtb9/    five properties of 11,495 molecules, eight minutes"""
 
@@ -72,6 +73,6 @@ def run(arguments: Namespace) -> int:
 
     outcome = predict_table(load_predictor(out / "model.gtx"), str(molecules), str(predictions))
     note(outcome.row_log.summary())
-    for line in NEXT.format(out=out, predictions=predictions).splitlines():
+    for line in NEXT.format(out=out, model=quote(f"{out}/model.gtx"), predictions=predictions).splitlines():
         say(line)
     return 0

@@ -157,6 +157,8 @@ def _score_rows(
     methods: Mapping[str, Mapping[str, Any]], kinds: Mapping[str, Metric], units: Mapping[str, str]
 ) -> Iterator[list[str]]:
     """Yield the cells of each row: target, metric, and the score of each method; an empty row after each section."""
+    from gtx.data.rows import percent
+
     scores = methods["gtx"]
     names, shown, width = list(scores["per_target"]), [name for name in kinds if name in scores], name_width()
     many = len(names) > MANY
@@ -175,7 +177,7 @@ def _score_rows(
             cells = ["-" if v is None else f"[bold]{v:.4g}[/]" if v == best else f"{v:.4g}" for v in values]
             yield [title if metric == own[0] else "", cell(f"{metric} {unit}".strip()), *cells]
         if target is not None and (kept := columns[0].get("bounds")):
-            yield ["", f"{kept} bounds kept", f"{columns[0]['bounds_kept']:.0%}"]
+            yield ["", f"{kept} bounds kept", percent(columns[0]["bounds_kept"])]
         if target is None or not many:
             yield []
 

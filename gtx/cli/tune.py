@@ -6,6 +6,7 @@ import statistics
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from gtx.cli.options import MOLECULES, PARTS, TABLE, RunOptions, settings_from, task_options, training_options
@@ -140,7 +141,8 @@ def _print(tuned: Tuned) -> None:
     known = ", the defaults" if best.user_attrs.get("default") else ""
     say(f"best    trial {best.number}{known}, validation score {best.value:.4g}: {_words(best.params)}")
     _score_table(tuned.scores)
-    say(f"config  {tuned.out / 'best.yaml'}   (gtx train --config {tuned.out / 'best.yaml'} --out FOLDER)")
+    config = str(tuned.out / "best.yaml")
+    say(f"config  {config}   (gtx train --config {quote(config)} --out FOLDER)")
     say(f"model   {tuned.out / 'best' / 'model.gtx'}")
     for name, what in (("importance.png", "picture"), ("history.png", "picture"), ("trials.csv", "trials")):
         if (tuned.out / name).exists():

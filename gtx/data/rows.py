@@ -484,6 +484,13 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def percent(share: float) -> str:
+    """Write a share in whole percent: 0% is none, and 100% is all; otherwise `<1%` or `>99%`."""
+    if 0 < share < 0.005:
+        return "<1%"
+    return ">99%" if 0.995 <= share < 1 else f"{share:.0%}"
+
+
 # --- A file that was read to its end: its rows, and what is wrong with them.
 
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from gtx.base.errors import InputError
 from gtx.data import MoleculeStore
+from gtx.data.rows import percent
 from gtx.explain.explanation import LINE, ExplanationBase
 from gtx.explain.subject import copies, in_units, open_subject, outputs_without
 from gtx.kernel import KernelRidge
@@ -252,8 +253,8 @@ def compute_attribution(
             kernel_alone = float(predicted(~every, every)[0])
             network_part, kernel_part = whole - kernel_alone, kernel_alone - without
             sums += [
-                f"{network_part:+.4g} comes from the network (weight {1 - share:.0%}), "
-                f"{kernel_part:+.4g} from the kernel (weight {share:.0%})"
+                f"{network_part:+.4g} comes from the network (weight {percent(1 - share)}), "
+                f"{kernel_part:+.4g} from the kernel (weight {percent(share)})"
             ]
         attended = _foundation_of(partner.kernel) is not None
         inputs = "descriptors and the embedding without any attention" if attended else "descriptors"

@@ -18,7 +18,7 @@ from torch_geometric.utils import to_dense_adj
 
 from gtx.base.errors import InputError
 from gtx.base.files import write_text
-from gtx.data.rows import plural
+from gtx.data.rows import percent, plural
 from gtx.explain.relevance import (
     AtomRemovalEffect,
     attention_rollout,
@@ -319,7 +319,7 @@ def _removal_table(name: str, analysis: AttentionAnalysis) -> Iterator[str]:
     rows = [(score, effect) for score, table in analysis.faithfulness.items() for effect in table]
     for score, r in rows:
         random = f"{r.mean:.3g} ± {r.sd:.2g} ({len(r.random)})"
-        yield f"{'':<15}  {score:<8}  {r.k:>3}  {r.change:>+10.3g}  {random:>22}  {r.less:>11.0%}"
+        yield f"{'':<15}  {score:<8}  {r.k:>3}  {r.change:>+10.3g}  {random:>22}  {percent(r.less):>11}"
     if not rows:
         yield f"{'':<15}  a single atom: nothing to compare with"
     yield f"{'':<15}  {'all atoms':<13}  {analysis.without:>+10.3g}"

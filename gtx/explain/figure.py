@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from gtx.data.rows import percent
 from gtx.explain.relevance import AtomRemovalEffect
 from gtx.report.gallery import COLOURS, FAINT, INK, svg_content
 from gtx.report.gallery import STYLE as REPORT_STYLE
@@ -155,7 +156,7 @@ class Sheet:
                 "transform": axes.get_xaxis_transform(),
             }
             for k, r in enumerate(table):
-                axes.text(k, -0.41 - 0.095 * row, f"{r.less:.0%}", ha="center", **words)
+                axes.text(k, -0.41 - 0.095 * row, percent(r.less), ha="center", **words)
         axes.axhline(abs(without), color=INK, linewidth=0.9, linestyle=(0, (1, 2)), label="all atoms")
         axes.set_xticks(x, [str(r.k) for r in first])
         axes.set(xlabel="k atoms removed", ylabel="size of the change", xlim=(-0.35, len(first) - 0.65))

@@ -13,6 +13,7 @@ from torch_geometric.data import Batch
 
 from gtx.base.errors import InputError, did_you_mean
 from gtx.data import MoleculeStore, featurise
+from gtx.data.rows import percent
 from gtx.models import GraphTransformer, MultiComponentModel
 from gtx.models.composites import join_parts
 from gtx.molecules.perception import Text
@@ -89,7 +90,9 @@ def open_subject(
             notes.insert(0, f"network {member} of {members}: {together}")
         if kernel_member is not None:
             share = float(kernel_member.share[column])
-            blend = f"the model predicts {whole:.4g}, a blend of {1 - share:.0%} network and {share:.0%} kernel"
+            blend = (
+                f"the model predicts {whole:.4g}, a blend of {percent(1 - share)} network and {percent(share)} kernel"
+            )
     return Subject(
         model=model,
         store=with_embeddings(done.store, parts[0].foundation) if parts else done.store,

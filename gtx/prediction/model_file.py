@@ -42,6 +42,7 @@ from gtx.base.schema import (
 )
 from gtx.data import FeatureColumns, MoleculeStore
 from gtx.data.feature_columns import NO_FEATURES
+from gtx.data.rows import percent
 from gtx.kernel import KernelRidge
 from gtx.models import ARCHITECTURES, build_model
 from gtx.models.catalogue import CLOSED_FORM_MODELS, SPEC
@@ -112,7 +113,7 @@ class KernelMember(nn.Module):
 
     def describe(self, task: NumericTask) -> str:
         """Describe the shares in words, target by target where they differ."""
-        each = {k: f"{1 - share:.0%} network + {share:.0%} kernel" for k, share in self.shares(task).items()}
+        each = {k: f"{percent(1 - share)} network + {percent(share)} kernel" for k, share in self.shares(task).items()}
         alike = len({*each.values()}) == 1
         blend = each[task.targets[0]] if alike else "; ".join(f"{name}: {words}" for name, words in each.items())
         names = self.kernel.kernel_names

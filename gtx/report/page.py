@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,7 +68,7 @@ def render(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = (number, score, signed, in_unit, plural, sentence)
+    filters = (number, score, signed, in_unit, plural, sentence, quote)
     environment.filters |= {function.__name__: function for function in filters}
     html = environment.get_template(template).render(
         report=report,

@@ -14,7 +14,7 @@ from scipy.stats import binned_statistic
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import confusion_matrix, precision_recall_curve, roc_curve
 
-from gtx.data.rows import plural
+from gtx.data.rows import percent, plural
 from gtx.report.context import Attainable, NumericReport, RunReport
 from gtx.report.gallery import COLOURS, FAINT, INK, LETTERS, SMALL, Gallery, figure_of
 from gtx.report.kinds import PARTS, in_unit, number, score, sentence, signed, titles
@@ -164,11 +164,11 @@ def parity(gallery: Gallery, target: TargetPredictions, part: str) -> None:
     y, prediction, scores = target.y[part], target.prediction[part], target.scores.get(part, {})
     remarks = [plural(len(y), target.level)]
     if bounds := scores.get("bounds"):
-        remarks.append(f"{scores['bounds_kept']:.0%} of {plural(bounds, 'bound')} kept")
+        remarks.append(f"{percent(scores['bounds_kept'])} of {plural(bounds, 'bound')} kept")
     whose = f"{PARTS[part]} molecules" if target.level == "molecule" else f"{target.level}s of {PARTS[part]} molecules"
     caption = f"Predicted vs. measured {target.name} of {whose}; on the line they agree."
     if target.low:
-        remarks.append(f"{target.inside(part).mean():.0%} in {100 * target.coverage:g}% intervals")
+        remarks.append(f"{percent(target.inside(part).mean())} in {100 * target.coverage:g}% intervals")
         caption += f" Vertical lines: {100 * target.coverage:g}% prediction intervals."
     label, quantity = f"Predicted against measured {target.name}, {PARTS[part]}", target.name + in_unit(target.unit)
     labels = PARTS[part].capitalize(), f"measured {quantity}", f"predicted {quantity}"
@@ -236,7 +236,7 @@ def coverage(gallery: Gallery, target: TargetPredictions) -> None:
         axes.plot(levels, inside, color=COLOURS["test"], drawstyle="steps-post")
         held = (ratios["test"] <= 1).mean()
         axes.plot([target.coverage], [held], "o", color=COLOURS["test"], ms=5)
-        words = f"{held:.0%} in the {100 * target.coverage:g}% intervals"
+        words = f"{percent(held)} in the {100 * target.coverage:g}% intervals"
         axes.annotate(words, (target.coverage, held), (0.96, 0.06), ha="right", fontsize=SMALL)
         _agreement(axes, (0, 1))
 
@@ -416,7 +416,7 @@ def confusion(
         axes.pcolormesh(places, places, shares, cmap=fade, vmin=0, vmax=1, rasterized=shares.size > MOST_VECTORS)
         if len(classes) <= MOST_CELLS:
             for (row, column), cell in np.ndenumerate(counts):
-                share = f"\n{shares[row, column]:.0%}" if len(classes) < 4 else ""
+                share = f"\n{percent(shares[row, column])}" if len(classes) < 4 else ""
                 axes.text(column, row, f"{cell:,}{share}", ha="center", va="center", fontsize=SMALL)
         axes.invert_yaxis()
         step = -(-len(classes) // MOST_NAMES)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -494,7 +495,7 @@ def _results(search: Search, options: Mapping[str, Any]) -> Tuned:
     excluded = shutil.ignore_patterns(LOCK, "cache")
     shutil.copytree(trial_folder(out, MAIN, best), out / BEST, ignore=excluded, dirs_exist_ok=True)
     head = f"# Trial {best.number} of gtx tune, validation score {best.value:.4g}.\n"
-    head += f"# gtx train --config {out / CONFIG}\n"
+    head += f"# gtx train --config {quote(str(out / CONFIG))}\n"
     options = {**options, **search.space(MAIN).options(best.params), "out": str(out / BEST)}
     options = {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
     write_text(out / CONFIG, head + yaml.safe_dump(options, sort_keys=False, allow_unicode=True, width=120))

@@ -8,7 +8,7 @@ import pytest
 
 from gtx.base.errors import InputError
 from gtx.data.cells import cell_text, list_text, parse_labels, parse_list, parse_number
-from gtx.data.rows import Row, RowLog, find_column, format_row_message
+from gtx.data.rows import Row, RowLog, find_column, format_row_message, percent
 from gtx.training_data import find_duplicates
 
 
@@ -47,6 +47,13 @@ def test_a_message_is_one_printable_line_of_bounded_length():
     assert message.isprintable()
     assert message.startswith(r'row 1, column "a\nb", value "C\x00\r\n\x1b[31m\udcff\u2028CCC')
     assert len(message) < 180
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0, "0%"), (0.004, "<1%"), (0.006, "1%"), (0.994, "99%"), (0.996, ">99%"), (1, "100%")]
+)
+def test_only_all_is_the_whole_and_only_none_is_nothing(share: float, text: str) -> None:
+    assert percent(share) == text
 
 
 def test_names_with_commas_between_are_told_apart() -> None:

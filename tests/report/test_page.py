@@ -116,9 +116,10 @@ def test_errors_are_those_of_the_task(make_report, tmp_path):
 
 
 def test_a_model_of_ones_own_task_is_used_in_python(words, make_report):
-    both = [words(make_report(targets=("additive",), task_class=name)) for name in ("", "Angles")]
-    assert ["gtx predict run/model.gtx" in text for text in both] == [True, False]
-    assert 'gtx.load("run/model.gtx")' in both[0] and 'gtx.load("run/model.gtx", task=Angles)' in both[1]
+    file = "my run/model.gtx"
+    both = [words(replace(make_report(targets=("additive",), task_class=n), model_file=file)) for n in ("", "Angles")]
+    assert ["gtx predict 'my run/model.gtx' molecules.csv" in text for text in both] == [True, False]
+    assert f'gtx.load("{file}")' in both[0] and f'gtx.load("{file}", task=Angles)' in both[1]
     assert [Angles("a").custom, Regression("a").custom, Regression("a", level="atom").custom] == [True, False, False]
 
 
