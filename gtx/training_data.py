@@ -163,20 +163,14 @@ class DuplicateSummary(NamedTuple):
         molecules, rows: number of different molecules that are repeated, and of their rows.
         conflicts: for each molecule with different values of a target in two rows, the first such target and the
             numbers of the rows that have a value.
-        unit: word for a molecule, such as "reaction".
     """
 
     molecules: int
     rows: int
     conflicts: Sequence[tuple[int, list[int]]] = ()
-    unit: str = "molecule"
-
-    def __str__(self) -> str:
-        filled = f"{plural(self.molecules, self.unit)} {'fills' if self.molecules == 1 else 'fill'} {self.rows} rows"
-        return f"{filled}, {len(self.conflicts)} of them with conflicting labels"
 
 
-def find_duplicates(smiles: Sequence[str | None], y: np.ndarray, unit: str = "molecule") -> DuplicateSummary:
+def find_duplicates(smiles: Sequence[str | None], y: np.ndarray) -> DuplicateSummary:
     """Find molecules, by canonical SMILES, in several rows, and those with contradicting targets `[n, T]`."""
     groups: dict[str, list[int]] = defaultdict(list)
     for i, text in enumerate(smiles):
@@ -187,7 +181,7 @@ def find_duplicates(smiles: Sequence[str | None], y: np.ndarray, unit: str = "mo
     for rows in repeated:
         known = ((t, [i for i in rows if not np.isnan(y[i, t])]) for t in range(y.shape[1]))
         conflicts += list(islice(((t, own) for t, own in known if len(set(y[own, t])) > 1), 1))
-    return DuplicateSummary(len(repeated), sum(map(len, repeated)), conflicts, unit)
+    return DuplicateSummary(len(repeated), sum(map(len, repeated)), conflicts)
 
 
 class MeasurementNoise(NamedTuple):
@@ -282,7 +276,7 @@ class Dataset:
     @cached_property
     def duplicates(self) -> DuplicateSummary:
         """Molecules in several rows."""
-        return find_duplicates(self.smiles, self.y, self.unit)
+        return find_duplicates(self.smiles, self.y)
 
     def place(self, molecule: int) -> tuple[InputFile, Row]:
         """Return the input file and the row of a molecule."""
@@ -381,10 +375,7 @@ class Dataset:
 
     def fit_task(self) -> Task:
         """Fit the task to the training rows, see `Task.fit`."""
-        train = self.task.drop_blanks(self.train)
-        if not len(train):
-            raise InputError("there are no training molecules with a target value and a weight above 0")
-        return self.task.fit(train)
+        return self.task.fit(self.task.drop_blanks(self.train))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -704,18 +695,20 @@ _LONGEST = 30  # characters of a value
 
 def describe_duplicates(dataset: Dataset) -> str:
     """Report the number of molecules in several rows, and the first conflicts of labels; "" if there are none."""
-    duplicates = dataset.duplicates
-    if not duplicates.molecules:
+    molecules, count, told = dataset.duplicates
+    if not molecules:
         return ""
+    filled = f"{plural(molecules, dataset.unit)} {'fills' if molecules == 1 else 'fill'} {count} rows"
+    filled += f", {len(told)} of them with conflicting labels"
     conflicts = []
     for target, values in islice(_conflicts(dataset), MAX_NAMED):
         rows = [f"{value} in {place}" for _, _, place, value in values[:MAX_NAMED]]
         more = f" and {len(values) - MAX_NAMED} more" if len(values) > MAX_NAMED else ""
         conflicts.append(f"{target} is {', '.join(rows)}{more}")
     if not conflicts:
-        return str(duplicates)
-    first = ", the first" if len(duplicates.conflicts) > MAX_NAMED else ""
-    return f"{duplicates}{first}: {'; '.join(conflicts)}"
+        return filled
+    first = ", the first" if len(told) > MAX_NAMED else ""
+    return f"{filled}{first}: {'; '.join(conflicts)}"
 
 
 def warn_of_conflicts(dataset: Dataset) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -279,12 +278,9 @@ class GatedSoftmax(Normaliser):
         scale: whether the weights are scaled by the logarithm of the degree.
     """
 
-    fixed_sizes: ClassVar[Sequence[str]] = ("heads", "edge_dim")
-
     def __init__(self, heads: int, edge_dim: int, scale: bool = True) -> None:
         super().__init__()
-        self.heads: int = heads
-        self.edge_dim: int = edge_dim
+        self.fixed_sizes: dict[str, int] = {"heads": heads, "edge_dim": edge_dim}
         self.scale = scale
         self.lin_gate: Linear = Linear(edge_dim, heads)
 
@@ -335,12 +331,10 @@ class HeadGate(nn.Module):
         target `[N, *]`, source `[M, *]`, an edge list or complete graph, to `[N, H]`.
     """
 
-    fixed_sizes: ClassVar[Sequence[str]] = ("heads",)
-
     def __init__(self, in_channels: int | Sequence[int], heads: int, channels: int = 64) -> None:
         super().__init__()
         source, target = in_channels if isinstance(in_channels, Sequence) else (in_channels, in_channels)
-        self.heads: int = heads
+        self.fixed_sizes: dict[str, int] = {"heads": heads}
         self.lin_max: Linear = Linear(source, channels)
         self.lin_gate: Linear = Linear(target + channels + source, heads)
 
@@ -359,8 +353,7 @@ class HeadGate(nn.Module):
             largest, mean = scatter(projected, graph, 0, count, "max"), scatter(source, graph, 0, count, "mean")
             pooled = torch.cat([largest, mean], -1)[graph]
         else:
-            edges = edge_index.edge_index if isinstance(edge_index, CompleteGraph) else edge_index
-            sender, receiver = edges
+            sender, receiver = edge_index.edge_index if isinstance(edge_index, CompleteGraph) else edge_index
             largest = scatter(projected[sender], receiver, 0, target.shape[0], "max")
             pooled = torch.cat([largest, scatter(source[sender], receiver, 0, target.shape[0], "mean")], -1)
         return self.lin_gate(torch.cat([target, pooled], -1)).sigmoid()
@@ -394,11 +387,9 @@ class LearnedSumOverHeads(HeadMerge):
         heads: number H of attention heads.
     """
 
-    fixed_sizes: ClassVar[Sequence[str]] = ("heads",)
-
     def __init__(self, heads: int) -> None:
         super().__init__()
-        self.heads: int = heads
+        self.fixed_sizes: dict[str, int] = {"heads": heads}
         self.weight: nn.Parameter = nn.Parameter(torch.empty(heads))
         self.reset_parameters()
 
@@ -420,11 +411,9 @@ class LinearHeadMerge(HeadMerge):
         out_channels: number of output channels (index l).
     """
 
-    fixed_sizes: ClassVar[Sequence[str]] = ("heads", "channels")
-
     def __init__(self, heads: int, channels: int, out_channels: int) -> None:
         super().__init__()
-        self.heads, self.channels = heads, channels
+        self.fixed_sizes: dict[str, int] = {"heads": heads, "channels": channels}
         self.weight: nn.Parameter = nn.Parameter(torch.empty(channels, heads, out_channels))
         self.reset_parameters()
 

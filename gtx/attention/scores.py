@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -38,8 +37,8 @@ class Score(nn.Module):
         matrix_form: whether the class has a method `pairs` that is faster than `forward`; determined from the methods
             of the class.
         state_channels: number of channels of the edge state per head.
-        fixed_sizes: which of `heads`, `channels` and `edge_dim` an attention must share, unless they are None. A
-            normaliser, gate or merge may name such attributes too; the channels of a merge are those of a value.
+        fixed_sizes: sizes that an attention must share, of "heads", "channels" and "edge_dim"; None for any size. A
+            normaliser, gate or merge may have this attribute too; the channels of a merge are those of a value.
 
     Raises:
         TypeError: where a subclass is defined, if it overrides `forward` of a score whose state is a vector, but
@@ -49,13 +48,13 @@ class Score(nn.Module):
     bilinear: bool = False
     matrix_form: bool = False
     state_channels: int = 1
-    fixed_sizes: ClassVar[Sequence[str]] = ("heads", "channels")
 
     def __init__(self, heads: int | None = None, channels: int | None = None, edge_dim: int | None = None) -> None:
         super().__init__()
         self.heads = heads
         self.channels = channels
         self.edge_dim = edge_dim
+        self.fixed_sizes: dict[str, int | None] = {"heads": heads, "channels": channels}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -168,7 +167,9 @@ class BilinearScore(Score):
 class _LearnedScore(Score):
     """Score with weights, drawn by Glorot's rule, and linear maps."""
 
-    fixed_sizes: ClassVar[Sequence[str]] = ("heads", "channels", "edge_dim")
+    def __init__(self, heads: int | None = None, channels: int | None = None, edge_dim: int | None = None) -> None:
+        super().__init__(heads, channels, edge_dim)
+        self.fixed_sizes["edge_dim"] = edge_dim
 
     def reset_parameters(self) -> None:
         for module in self.children():

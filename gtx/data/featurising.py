@@ -225,12 +225,6 @@ def min_chunks_for_workers(featuriser: Featuriser) -> int:
     return 2 if featuriser.conformers else 20
 
 
-def check_workers(workers: int | None) -> None:
-    """Raise an `InputError` unless this is a number of processes, or None for the default."""
-    if workers is not None and workers < 0:
-        raise InputError(f"workers: expected 0 or more, got {workers}")
-
-
 def featurise_stream(
     featuriser: Featuriser,
     chunks: Iterable[tuple[Sequence[Text], Coordinates]],
@@ -243,7 +237,8 @@ def featurise_stream(
     Chunks are taken from the iterator only when needed, so that memory is bounded. With 0 workers the current process
     reads. Canonical SMILES (`smiles`) take half as long as reading the molecules.
     """
-    check_workers(workers)
+    if workers < 0:
+        raise InputError(f"workers: expected 0 or more, got {workers}")
     if workers == 0:
         for texts, coordinates in chunks:
             yield featurise_texts(featuriser, texts, coordinates, smiles=smiles)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,7 +28,6 @@ from gtx.estimators.inputs import (
     as_targets,
     as_weights,
     check_classes,
-    check_order,
     describe_warnings,
     read_numbers,
     values_of_classes,
@@ -45,6 +44,7 @@ from gtx.tasks.columns import in_order, label
 from gtx.tasks.uncertainty import fewest
 from gtx.training import TrainSettings
 from gtx.training_data import Dataset, DataSettings
+from gtx.workflow.outputs import constant_lines
 from gtx.workflow.run import Run
 
 # --- Scores of several targets with blanks.
@@ -208,6 +208,7 @@ class MoleculeEstimator(BaseEstimator):
             return dataset.divide(self._split(dataset, settings.seed))
 
         with Run.load(data, settings, read=read, start=parameters.start) as run:
+            remarks += [line.removeprefix("warning: ") for line in constant_lines(run.molecules, run.data.features)]
             self.predictor_: Predictor = run.blend(*run.fit()).predictor
         for remark in remarks:
             warnings.warn(remark, stacklevel=3)
@@ -242,9 +243,9 @@ class MoleculeEstimator(BaseEstimator):
             InputError: X is one molecule, holds none, has another shape or columns that no model reads.
         """
         X, column, parameters = as_frame(X), None, self._parameters
-        if molecule_text(X) is not None:
-            raise InputError("X must be a list or an array of SMILES or RDKit molecules, not one of them")
-        check_order(X, "X")
+        single = molecule_text(X) is not None
+        if single or isinstance(X, Mapping) or not hasattr(X, "__getitem__"):  # a set has no order
+            raise InputError(f"X must be a list, an array or a table of SMILES or molecules, not a {type(X).__name__}")
         if not isinstance(X, pd.DataFrame):
             X = X if featuriser.components else np.asarray(X, dtype=object)
         elif not featuriser.components:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import Any
 
@@ -17,18 +17,9 @@ from gtx.tasks import NumericTask
 from gtx.tasks.columns import NO_NUMBER, check_count, in_order, label
 
 
-def check_order(values: Any, what: str) -> None:
-    """Raise an `InputError` for values that have no order, or are none, such as a set, a mapping or None."""
-    if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__getitem__"):
-        raise InputError(
-            f"{what} must be a list, an array, a column or a table, not a value of type {type(values).__name__}"
-        )
-
-
 def as_targets(y: Any, what: str = "y") -> tuple[np.ndarray, list[str]]:
     """Convert y to an array `[n]` or `[n, T]` of numbers or objects, and name its columns; one column is `[n]`."""
     y = as_frame(y)
-    check_order(y, what)
     names = [str(name) for name in y.columns] if isinstance(y, pd.DataFrame) else None
     try:
         array = np.asarray(y)
@@ -37,7 +28,8 @@ def as_targets(y: Any, what: str = "y") -> tuple[np.ndarray, list[str]]:
     array = array if array.dtype.kind in "fiub" else np.asarray(y, dtype=object)
     array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
     if array.ndim not in (1, 2):
-        raise InputError(f"{what} must be of shape [n] or [n, T], not {list(array.shape)}")
+        got = list(array.shape) if array.ndim else f"a value of type {type(y).__name__}"
+        raise InputError(f"{what} must be of shape [n] or [n, T], not {got}")
     name = getattr(y, "name", None) or what
     return array, names or ([str(name)] if array.ndim == 1 else [f"y{t}" for t in range(array.shape[1])])
 

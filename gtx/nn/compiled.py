@@ -147,7 +147,7 @@ def _threads(rows: Tensor) -> int:
 
 
 def _embedding_library(channels: int) -> ctypes.CDLL | None:
-    return build(Path(__file__).with_name("features.c"), K=channels)
+    return build(Path(__file__).with_name("features.c"), SIZE=4, K=channels)
 
 
 # --- Messages over the bonds, by the codes of the bonds.

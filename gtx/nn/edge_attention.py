@@ -146,8 +146,8 @@ class EdgeAttention(MessagePassing):
         for module in (self.score, self.normaliser, gate, merge):
             channels = out_channels if module is merge else self.key_channels
             sizes = {"heads": heads, "channels": channels, "edge_dim": edge_dim}
-            for name in getattr(module, "fixed_sizes", ()):  # of a module without, the names may mean something else
-                if sizes[name] not in (None, -1) and getattr(module, name, None) not in (None, sizes[name]):
+            for name, size in getattr(module, "fixed_sizes", {}).items():
+                if size is not None and sizes[name] not in (None, -1, size):
                     raise ValueError(f"expected modules for {name} {sizes[name]}, got {module}")
         if edge_dim is None and (edge_key or edge_value is True or isinstance(edge_bias, nn.Module)):
             raise ValueError("edge features are to enter the attention: expected their channels edge_dim, got None")
@@ -384,14 +384,12 @@ class EdgeAttention(MessagePassing):
             if edge_index.dim() != 2 or edge_index.size(0) != 2:
                 raise ValueError(f"expected edge_index [2, E] or a CompleteGraph, got {list(edge_index.shape)}")
             edges = edge_index.size(1)
-        if self.edge_dim is None:
-            if edge_attr is not None:
-                raise ValueError(f"edge features {list(edge_attr.shape)} came, but this layer has edge_dim=None")
-            return
         shape = None if edge_attr is None else list(edge_attr.shape)
-        if shape is None or shape != [edges, shape[-1] if self.edge_dim == -1 else self.edge_dim]:
-            width = "K" if self.edge_dim == -1 else self.edge_dim
-            raise ValueError(f"expected edge features [{edges}, {width}], got {shape}")
+        if self.edge_dim is None and shape is not None:
+            raise ValueError(f"edge features {shape} came, but this layer has edge_dim=None")
+        width = shape[-1] if shape and self.edge_dim == -1 else self.edge_dim
+        if self.edge_dim is not None and shape != [edges, width]:
+            raise ValueError(f"expected edge features [{edges}, {self.edge_dim}], got {shape}")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, heads={self.heads})"

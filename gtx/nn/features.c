@@ -4,7 +4,7 @@
                                       T_f[code_fc]      a row of the table, for codes
                                       v_fc T_f[c]       the table's rows weighted, for values
 
-   or e = x without W. Compiled for K channels, a multiple of a register; TOGETHER rows are worked out at once. */
+   or e = x without W. Compiled for K channels of SIZE 4, whole registers; TOGETHER rows are worked out at once. */
 
 #include "vectors.h"
 

@@ -22,8 +22,8 @@ import torch
 
 from gtx.base.errors import InputError, first_line, printable
 from gtx.base.files import LOCK, check_same, lock_folder, read_plain, write_text
+from gtx.base.schema import check, integer
 from gtx.data.cells import cell_text
-from gtx.data.featurising import check_workers
 from gtx.data.rows import ARROW, RowLog, Table, find_column, first_side
 from gtx.data.table_writer import PARQUET_ENDINGS, TEXT_ENDINGS, TableWriter, output_header, refuse_input_as_output
 from gtx.prediction.foundation import FOUNDATION_MODEL
@@ -140,7 +140,7 @@ def predict_folder(
         raise InputError(f"engine: expected 'ray' or None, got {engine!r}")
     if address is not None and engine is None:
         raise InputError(f"address: expected with the engine 'ray', got {address!r} without it")
-    check_workers(workers)
+    check(workers, integer(0) | None, "workers")
     files, others, problems = find_tables(Path(source))
     root, out, selected = Path(source).resolve(), Path(out), selection.top is not None
     refuse_input_as_output(out, source)

@@ -22,10 +22,10 @@ import torch
 from cloudpickle import dumps
 
 from gtx.base.errors import InputError
+from gtx.base.schema import check, integer
 from gtx.data import FeaturisationResult, MoleculeStore
 from gtx.data.cells import parse_number
 from gtx.data.featurising import (
-    check_workers,
     default_chunk_size,
     default_worker_count,
     featurise_stream,
@@ -247,7 +247,7 @@ def predict_table(
         InputError: the table cannot be read, `out` cannot be written or is the table itself, there is no column of
             the selection, or `workers` is negative; with "fail", a row cannot be used.
     """
-    check_workers(workers)  # before anything is written
+    check(workers, integer(0) | None, "workers")  # before anything is written
     refuse_input_as_output(out, source)
     table = open_for_model(predictor.header, source, smiles_column, smiles_columns)
     row_log, scores = RowLog(on_error), predictor.header.task.answers.scores(table.columns)

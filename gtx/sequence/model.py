@@ -114,9 +114,8 @@ class IncrementalDecoder:
         self.past: list[KeyValueCache] = [
             KeyValueCache.empty(layer.attention, self.rows, limit) for layer in decoder.layers
         ]
-        self.source: list[KeyValueCache] = [
-            _project_memory(layer.cross, memory) for layer in decoder.layers if layer.cross is not None
-        ]
+        crosses = [layer.cross for layer in decoder.layers if layer.cross is not None]
+        self.source: list[KeyValueCache] = [_project_memory(cross, memory) for cross in crosses]
 
     def step(self, tokens: Tensor) -> Tensor:
         """Add a token to every row (int64 `[R]`): logits of the next, `[R, V]`."""

@@ -385,8 +385,10 @@ class Task(ABC):
         """Fit scales or classes to the training rows, before the network is trained; a fitted task stays as it is.
 
         Raises:
-            InputError: it cannot be learned from these rows.
+            InputError: it cannot be learned from these rows, or there are none.
         """
+        if not len(train):
+            raise InputError("there are no training molecules with a target value and a weight above 0")
         return replace(self, **self.objective.fit(train))
 
     def take_over(self, other: Task) -> Self:

@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from pytorch_lightning import Callback, Trainer
 from pytorch_lightning.callbacks import LambdaCallback, ModelCheckpoint
@@ -114,8 +113,8 @@ def fit(
 
     Raises:
         InputError: another process trains in the folder, the folder contains a run with other settings or data, a
-            target has no training value, there are no training molecules, the model, the precision or `keep_by` does
-            not suit the task, or training diverged.
+            target has no training value for one of the networks, there are no training molecules, the model, the
+            precision or `keep_by` does not suit the task, or training diverged.
     """
     settings = settings.resolve(task.epochs, machines())
     problem = Problem(model, task, train, val, settings, folds, start, transfer, watch).check()
@@ -165,11 +164,16 @@ class Problem:
             raise InputError(f"{settings.folds} folds need a function that makes a model, not one module")
         if task.writes and not ("mixed" in settings.precision or settings.precision.startswith("32")):
             raise InputError(f"task {task.name} trains in 32-true or in a mixed precision, got {settings.precision}")
-        sizes = np.array([list(map(len, self.parts(k))) for k in range(settings.folds)])
-        if not sizes[:, 0].all():
-            raise InputError("there are no training molecules with a target value and a weight above 0")
-        task = task.fit(task.drop_blanks(self.train))
-        check_selection(task, settings.keep_by, bool(sizes[:, 1].all()))
+        task, validated = task.fit(task.drop_blanks(self.train)), True
+        for k in range(settings.folds):
+            train, val = self.parts(k)
+            validated &= len(val) > 0
+            try:
+                task.fit(train)
+            except InputError as reason:
+                remedy = "take fewer folds or another seed of the split, or leave the target out"
+                raise InputError(f"{self.title(k)}, trained without fold {k + 1}: {reason}; {remedy}") from None
+        check_selection(task, settings.keep_by, validated)
         return replace(self, task=task)
 
     def title(self, number: int) -> str:

@@ -211,7 +211,7 @@ def blend_with_kernel(
     calibrated = partial(Blended.calibrated, members, store, val_rows)
     val, trained = store.subset(val_rows), [store.subset(rows["train"]) for rows in networks]
     task = header.task
-    reason = None if settings.blend == "no" else obstacle_to_blend(task, trained, val)
+    reason = None if settings.blend == "no" else obstacle_to_blend(task, trained[0], val)
     if settings.blend == "no" or reason is not None or not is_numeric(task):
         usual = settings.blend == "no" or task.writes or task.level != "molecule"
         return calibrated(predictor, network, note=None if usual else f"the network alone: {reason}")
@@ -276,11 +276,10 @@ def fitted_kernel(spec: Mapping[str, Any], task: Task, molecules: MoleculeStore)
     return kernel
 
 
-def obstacle_to_blend(task: Task, trained: Sequence[MoleculeStore], val: MoleculeStore) -> str | None:
-    """Name the reason why no kernel can be blended with networks of these training rows; None if one can."""
-    for train in trained:
-        if obstacle := why_no_closed_form(task, train):
-            return obstacle
+def obstacle_to_blend(task: Task, train: MoleculeStore, val: MoleculeStore) -> str | None:
+    """Name the reason why no kernel can be blended with networks of such training rows; None if one can."""
+    if obstacle := why_no_closed_form(task, train):
+        return obstacle
     most = int((~MOLECULES.targets(val).isnan()).sum(0).max()) if len(val) else 0
     if most < MIN_ROWS:
         few = f"{plural(most, 'validation row')} {'is' if most == 1 else 'are'} too few to weigh a kernel beside it"

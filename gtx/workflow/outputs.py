@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
-from gtx.data import TableWriter
+from gtx.data import FeatureColumns, TableWriter
+from gtx.data.feature_columns import NO_FEATURES
 from gtx.data.rows import plural
 from gtx.data.similarity import draw_rows, nearest_similarity
 from gtx.data.splits import SPLIT_PARTS
@@ -18,12 +20,14 @@ from gtx.data.table_writer import find_unused_column_name, output_header, output
 from gtx.kernel import KernelRidge, LearningCurve, measure_learning_curves
 from gtx.kernel.regression import MOST_ROWS
 from gtx.models.catalogue import CLOSED_FORM_MODELS
+from gtx.nn.features import ClippedStandardScaler
 from gtx.prediction import Predictor
-from gtx.prediction.domain import BANDS, MOST_MEASURED
+from gtx.prediction.domain import BANDS, MOST_MEASURED, feature_values
 from gtx.prediction.model_file import package_versions
 from gtx.prediction.streaming import answer_rows, record_answer
 from gtx.report.context import ENOUGH, Attainable, RunReport
-from gtx.tasks import Answers, Predictions, Regression, Task
+from gtx.tasks import Answers, NumericTask, Predictions, Regression, Task
+from gtx.tasks.classification import ClassTask
 from gtx.tasks.numeric import is_numeric
 from gtx.training import TrainSettings
 from gtx.training.fitting import networks_at_a_time
@@ -110,7 +114,7 @@ def training_lines(settings: TrainSettings, blended: Blended, result: RunResult,
     return lines
 
 
-def data_lines(dataset: Dataset) -> list[str]:
+def data_lines(dataset: Dataset, features: FeatureColumns = NO_FEATURES) -> list[str]:
     """Return notes about the data, a line each."""
     lines = [f"{file.source}: {file.row_log.summary()}" for file in dataset.files]
     for file in dataset.files:
@@ -121,6 +125,12 @@ def data_lines(dataset: Dataset) -> list[str]:
             lines.append(f"{file.source}: the molecules are those of column {file.smiles_column!r}")
     sizes = ", ".join(f"{number} {part}" for part, number in dataset.sizes.items())
     lines.append(f"{dataset.task.name}; split {dataset.split_summary}: {sizes}")
+    if (bounds := dataset.store.bounds) is not None:
+        bound = (~bounds.isnan()).unflatten(1, (2, -1)).any(1).numpy()
+        known = bound | ~np.isnan(dataset.y[:, : bound.shape[1]])
+        parts = {part: dataset.split[part] for part in dataset.sizes}
+        shares = (f"{bound[rows].sum()} of {known[rows].sum()} {part}" for part, rows in parts.items())
+        lines.append(f"values that are bounds: {', '.join(shares)}")
     lines += dataset.remarks
     counts = dataset.counts
     few = [f"{n} {part}" for part, n in counts.items() if n < ENOUGH[part] and (n or part != "test")]
@@ -140,7 +150,7 @@ def data_lines(dataset: Dataset) -> list[str]:
     for (one, other), number in dataset.leaked.items():
         stand = f"{plural(number, unit)} {'stands' if number == 1 else 'stand'}"
         lines.append(f"warning: {stand} in both {one} and {other}, which flatters the scores")
-    lines += outlier_lines(dataset)
+    lines += constant_lines(dataset, features) + outlier_lines(dataset)
     if dataset.nearest is not None:
         leak = "" if dataset.leaked else f"no {unit} is in two of the sets; "
         part = "test" if len(dataset.split["test"]) else "validation"
@@ -152,6 +162,24 @@ def data_lines(dataset: Dataset) -> list[str]:
             "warning: no rows validate: the last epoch is kept, --patience stops nothing, the network is not blended "
             "with a kernel, and no interval is calibrated; call some rows val, or give a file by --val"
         )
+    return lines
+
+
+def constant_lines(dataset: Dataset, features: FeatureColumns) -> list[str]:
+    """Return a warning for each target and each feature column that does not vary in the training rows."""
+    train, lines = dataset.train, []
+    for task in getattr(dataset.task, "tasks", (dataset.task,)) if train.bounds is None else ():
+        y = task.objective.level.targets(train) if isinstance(task, NumericTask) else torch.zeros(0, 0)
+        for t, (name, values) in enumerate(zip(task.targets, y.T, strict=False)):  # means of lists may follow
+            if len(known := values[~values.isnan()].unique()) == 1:
+                value = task.columns.labels(t)[int(known)] if isinstance(task, ClassTask) else f"{float(known):.6g}"
+                lines.append(f"warning: {name} is {value} in every training row with a value: nothing can be learned")
+    for name, column, _ in feature_values(train, features):
+        scaler, known = ClippedStandardScaler(1), column[np.isfinite(column)]
+        scaler.observe(torch.from_numpy(known)[:, None])
+        if len(known) and not scaler.scale:
+            span = f"warning: {name} is {known.min():.9g} to {known.max():.9g} in the training rows, read as constant"
+            lines.append(f"{span}: of large numbers that differ little, such as times, subtract the first")
     return lines
 
 

@@ -225,7 +225,7 @@ class Run:
                 file, row = dataset.place(rows[molecule])
                 (target,) = self.task.targets
                 file.row_log.warn(row.number, target, row.cells[find_column(file.columns, target)], reason)
-        notes = data_lines(dataset) + self.task.answers.notes() + fold_lines(dataset, self.settings)
+        notes = data_lines(dataset, self.data.features) + self.task.answers.notes() + fold_lines(dataset, self.settings)
         return notes if self.fine_tuning is None else notes + self.fine_tuning.notes(dataset, self.task, self.spec)
 
     def earlier_result(self) -> RunResult | None:

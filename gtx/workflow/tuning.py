@@ -350,7 +350,7 @@ def tune(
             tidy(out)
         claim(out, FILES)
         _describe(out, config, overwrite)
-        for line in data_lines(search.table(MAIN)):
+        for line in data_lines(search.table(MAIN), data.features):
             describe(line)
         search.begin()
         missing = {name: trials - len(ended(study)) for name, study in search.studies.items()}

@@ -64,7 +64,7 @@ def test_widths_may_be_left_to_the_first_batch() -> None:
     assert EdgeAttention(-1, 4)(source, torch.tensor([[0], [1]])).shape == (5, 4)
     assert EdgeAttention([7, 6], 4)([source, target], torch.tensor([[4], [1]])).shape == (3, 4)
     layer = EdgeAttention(7, 4, 2, edge_dim=-1, edge_key=True, edge_value=True)
-    with refused(r"expected edge features \[2, K\], got None"):
+    with refused(r"expected edge features \[2, -1\], got None"):
         layer(source, torch.tensor([[0, 4], [1, 1]]))
     graph, e = CompleteGraph.from_ptr(torch.tensor([0, 2, 5])), torch.randn(13, 6)
     torch.testing.assert_close(layer(source, graph, e), layer(source, graph.edge_index, e))

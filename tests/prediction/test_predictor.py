@@ -293,7 +293,7 @@ def test_a_column_without_numbers_ranks_no_rows(predictor: Predictor, tmp_path, 
 
 
 def test_a_number_of_workers_that_is_none_is_refused_before_anything_is_written(predictor, tmp_path, capsys) -> None:
-    with pytest.raises(InputError, match="workers: expected 0 or more, got -1"):
+    with pytest.raises(InputError, match="workers: expected a number of 0 or more, got -1"):
         predict_table(predictor, ["CCO"], "-", workers=-1)
     assert capsys.readouterr().out == ""
 

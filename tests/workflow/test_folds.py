@@ -156,14 +156,17 @@ def test_the_kernel_of_a_fold_is_fitted_to_the_others(data: DataSettings, monkey
     assert len(kernel.row) == len(molecules.split["train"])
 
 
-def test_a_kernel_of_a_fold_needs_a_value_of_every_target(data: DataSettings, tmp_path) -> None:
+@pytest.mark.parametrize("settings", [KERNEL, replace(SETTINGS, blend="no")], ids=["kernel", "network"])
+def test_a_model_of_a_fold_needs_a_value_of_every_target(settings, data: DataSettings, tmp_path) -> None:
     frame = pd.read_csv(data.data).assign(lab=lambda t: t.index % FOLDS)
     frame.loc[frame.lab > 0, "dipole"] = np.nan
     frame.to_csv(tmp_path / "t.csv", index=False)
     table = replace(data, data=str(tmp_path / "t.csv"), target_columns=("gap", "dipole"))
-    settings = replace(table, split="group", split_by="lab", split_sizes=(0.9, 0.1, 0.0))
-    with pytest.raises(InputError, match="no value of dipole is among the rows that a kernel learns from"):
-        train_model(settings, KERNEL, tmp_path / "run", **ALONE)
+    by_lab = replace(table, split="group", split_by="lab", split_sizes=(0.9, 0.1, 0.0))
+    with pytest.raises(
+        InputError, match=r"member \d/3, trained without fold \d: target 'dipole' has no value .*; take fe"
+    ):
+        train_model(by_lab, settings, tmp_path / "run", **ALONE)
 
 
 def test_the_blend_is_weighed_on_all_rows_and_its_kernel_learns_them_all(data: DataSettings, tmp_path) -> None:

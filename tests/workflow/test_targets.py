@@ -9,11 +9,12 @@ import pytest
 import gtx
 from gtx.base.errors import InputError
 from gtx.cli import main
+from gtx.data import FeatureColumns
 from gtx.molecules import Featuriser
 from gtx.tasks import InferredTask, Regression
 from gtx.training_data import DataSettings, count_weightless, left_out_lines, load_training_table, outlier_lines
 from gtx.workflow.benchmark import folds_of
-from gtx.workflow.outputs import data_lines
+from gtx.workflow.outputs import constant_lines, data_lines
 from tests.tables import GOLDEN, TINY_TRAIN, load, molecules, read, write
 
 KERNEL = ["--model=kernel", "--no-baselines", "--no-report", "--no-progress", "--workers=0"]
@@ -148,6 +149,27 @@ def test_rows_without_a_value_are_counted_and_rows_that_disagree_are_named(tmp_p
         1: ['row 1, column "y", value "0": row 41, of the same molecule, has 2.5'],
         41: ['row 41, column "y", value "2.5": row 1, of the same molecule, has 0'],
     }
+
+
+def test_what_does_not_vary_in_training_is_told(tmp_path) -> None:
+    rows = [[s, 4.5, f"{i % 2}", 1.7e9 + i, i] for i, s in enumerate(molecules(40)["smiles"])]
+    header, features = ["smiles", "y", "flag", "time", "ph"], FeatureColumns(("time", "ph"))
+    dataset = load(tmp_path / "data.csv", rows, header, target_columns=("y", "flag"), features=features)
+    target, time = constant_lines(dataset, features)
+    assert target == "warning: y is 4.5 in every training row with a value: nothing can be learned"
+    assert "time is 1.7e+09 to 1.7e+09 in the training rows, read as constant" in time
+    assert {target, time} <= set(data_lines(dataset, features))
+    estimator = gtx.MoleculeRegressor(model="kernel", settings={"kernel_parts": ["substructures"]}, workers=0)
+    with pytest.warns(UserWarning, match="y is 4.5 in every training row with a value"):
+        estimator.fit([row[0] for row in rows], [row[1] for row in rows])
+
+
+def test_bounds_are_counted_in_each_part(tmp_path) -> None:
+    parts, smiles = ("train", "val", "test"), molecules(24).smiles
+    rows = [[text, i if i % 4 else f">{i}", parts[i % 3]] for i, text in enumerate(smiles)]
+    task = Regression(("y",), censored=True)
+    dataset = load(tmp_path / "data.csv", rows, ["smiles", "y", "part"], task=task, split_column="part")
+    assert "values that are bounds: 2 of 8 train, 2 of 8 val, 2 of 8 test" in data_lines(dataset)
 
 
 def test_values_far_from_the_others_are_told(tmp_path) -> None:

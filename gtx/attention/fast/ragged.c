@@ -21,7 +21,6 @@
 
 #define LANES (FIT > H ? FIT : H)
 #include "vectors.h"
-
 #define TURNS (LANES / H) /* senders in a vector */
 #define GROUP (H < 8 ? H : 8)
 #define LENGTH(n) (((n) * H + LANES - 1) / LANES * LANES)

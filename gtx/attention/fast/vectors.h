@@ -1,5 +1,5 @@
-/* Vectors of the machine's registers, and their exponential. Compiled for REAL of SIZE bytes, 4 unless it is said, and
-   LANES of them in a vector, unless it is said as many as fit into a register. */
+/* Vectors of the machine's registers, and their exponential. Compiled for REAL of SIZE bytes, and LANES of them in a
+   vector, unless it is said as many as fit into a register. */
 
 #include <stdint.h>
 #include <string.h>
@@ -10,9 +10,6 @@
 #define REGISTER 32
 #else
 #define REGISTER 16
-#endif
-#ifndef SIZE
-#define SIZE 4
 #endif
 #define FIT (REGISTER / SIZE)
 #ifndef LANES
