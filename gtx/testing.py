@@ -595,7 +595,7 @@ def check_task(task: Task, table: Mapping[str, Sequence[Any]], smiles_column: st
         named = fitted.answers.output_columns([], 1)
         shapes = [len(column) for column in decoded.columns()]
         columns.require(shapes == [len(store)] * len(named), f"{len(named)} columns of {len(store)} rows", shapes)
-    lesson = "Plain values for JSON: lists, numbers, texts; `header_entries` describes those that are fitted."
+    lesson = "Plain values for JSON: lists, numbers, texts; `learned` names the kind of those that are fitted."
     with guarantee("the header of a model file gives the task back", lesson) as header, torch.no_grad():
         described = json.loads(json.dumps(fitted.to_dict()))
         restored = type(fitted).from_dict(described)

@@ -109,6 +109,11 @@ def list_of(kind: Any, least: int = 0, most: int = LARGEST) -> Any:
     return Annotated[Sequence[kind], Field(min_length=least, max_length=most)]
 
 
+def per_target(kind: Any) -> Callable[[int], Any]:
+    """Make the kind of lists with a value for each target, by number of targets."""
+    return lambda targets: list_of(kind, targets, targets)
+
+
 def mapping_of(kind: Any) -> Any:
     """Make the kind of mappings from names to values of one kind."""
     return dict[Text, kind]

@@ -395,8 +395,8 @@ class SequenceGenerationTask(Task, SequenceOptions):
     page: ClassVar[str] = "gtx.sequence.report"
     unsaved: ClassVar[frozenset[str]] = frozenset({"texts", "beams"})
 
-    vocabulary: TokenVocabulary = learned()
-    limit: int = learned()
+    vocabulary: TokenVocabulary = learned(lambda targets: Entries, needed=True)
+    limit: int = learned(lambda targets: integer(1, LONGEST), needed=True)
     texts: Sequence[str] = learned()
     beams: int | None = learned()
 
@@ -425,7 +425,3 @@ class SequenceGenerationTask(Task, SequenceOptions):
     def from_dict(cls, record: dict[str, Any]) -> Self:
         task = super().from_dict(record)
         return replace(task, vocabulary=TokenVocabulary.from_dict(record["vocabulary"]))
-
-    @classmethod
-    def header_entries(cls, targets: int) -> Any:
-        return entries({"vocabulary": Entries, "limit": integer(1, LONGEST)}, OPTIONS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import MISSING, Field, field, fields
 from importlib import import_module
 from typing import Annotated, Any, Literal, NamedTuple
@@ -52,12 +53,15 @@ def word(name: str, text: str) -> Any:
     return option(MISSING, text, metavar=name, flag="", common=True)
 
 
-def learned() -> Any:
+def learned(kind: Callable[[int], Any] | None = None, needed: bool = False) -> Any:
     """Declare a field of a task that training fills in; it is written into the model file.
 
-    It is None before `Task.fit`. Annotate it by the type that it has afterwards, `| None` only if it may stay None.
+    It is None before `Task.fit`. Annotate it by the type that it has afterwards, `| None` only if it may stay None. A
+    model file is checked for its kind, by number of targets, such as `gtx.base.schema.per_target(Number)`, and whether
+    it has one that is `needed`.
     """
-    return field(default=None, kw_only=True, repr=False, compare=False)
+    metadata = {} if kind is None else {"fitted": kind, "needed": needed}
+    return field(default=None, metadata=metadata, kw_only=True, repr=False, compare=False)
 
 
 def option_fields(settings: Any) -> list[Field[Any]]:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.distributions import Dirichlet, kl_divergence
 
 from gtx.base.errors import InputError
-from gtx.base.schema import Text, check, entries, list_of, number
+from gtx.base.schema import Text, check, list_of, number, per_target
 from gtx.data import MoleculeStore
 from gtx.settings import learned
 from gtx.settings.tasks import BinaryOptions, ClassOptions
@@ -397,6 +397,9 @@ class ClassAnswers(NumericAnswers):
 
 # --- The tasks.
 
+CURVES = list_of(list_of(list_of(number(0, 1), 1), 2, 2), 2)
+"""Kind of the calibration curves of the classes of a target."""
+
 
 @dataclass(frozen=True)
 class ClassTask(NumericTask, ClassOptions):
@@ -418,11 +421,11 @@ class ClassTask(NumericTask, ClassOptions):
         weights: weights of the classes of each target in the loss, fitted to the training rows if they are balanced.
     """
 
-    temperatures: tuple[float, ...] | None = learned()
-    curves: tuple[Any, ...] | None = learned()
-    margins: tuple[float | None, ...] | None = learned()
-    weights: tuple[tuple[float, ...], ...] | None = learned()
-    classes: tuple[tuple[str, ...], ...] | None = learned()
+    temperatures: tuple[float, ...] | None = learned(per_target(number(1e-3, 1e3)))
+    curves: tuple[Any, ...] | None = learned(per_target(CURVES | None))
+    margins: tuple[float | None, ...] | None = learned(per_target(number(0, 1) | None))
+    weights: tuple[tuple[float, ...], ...] | None = learned(per_target(list_of(number(0))))
+    classes: tuple[tuple[str, ...], ...] | None = learned(per_target(list_of(Text, 2, 2)))
 
     names: ClassVar[dict[str, str]] = {"atom": "atom-classes", "bond": "bond-classes"}
     epochs: ClassVar[int] = 20
@@ -463,23 +466,6 @@ class ClassTask(NumericTask, ClassOptions):
                 raise InputError(f"{self.targets[t]}: {classes}{hint}")
         return self
 
-    @classmethod
-    def header_entries(cls, targets: int) -> Any:
-        def each(kind: Any) -> Any:
-            return list_of(kind, targets, targets)
-
-        curve = list_of(list_of(list_of(number(0, 1), 1), 2, 2), 2)
-        classes = each(list_of(Text, 2, 2 if cls.binary else MOST_CLASSES))
-        optional = {
-            "weights": each(list_of(number(0))) | None,
-            "temperatures": each(number(1e-3, 1e3)) | None,
-            "curves": each(curve | None) | None,
-            "margins": each(number(0, 1) | None) | None,
-        }
-        if cls.binary:
-            return entries({}, {"classes": classes | None} | optional)
-        return entries({"classes": classes}, optional)
-
 
 @dataclass(frozen=True)
 class BinaryClassification(ClassTask, BinaryOptions):
@@ -511,4 +497,4 @@ class MulticlassClassification(ClassTask):
 
     name: ClassVar[str] = "multiclass"
 
-    classes: tuple[tuple[str, ...], ...] = learned()
+    classes: tuple[tuple[str, ...], ...] = learned(per_target(list_of(Text, 2, MOST_CLASSES)), needed=True)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch_geometric.utils import softmax
 
 from gtx.base.errors import InputError, did_you_mean
-from gtx.base.schema import Number, check, entries, list_of, number
+from gtx.base.schema import Number, check, entries, list_of, number, per_target
 from gtx.data import FeatureColumns, MoleculeStore
 from gtx.data.cells import LARGEST, LIMIT
 from gtx.data.feature_columns import NO_FEATURES
@@ -46,6 +46,7 @@ from gtx.tasks.uncertainty import (
     conformal_interval,
     distance_slopes,
     evaluate_spread,
+    interval_entries,
     interval_words,
     needs_gradients,
     std_factors,
@@ -528,11 +529,11 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
     names: ClassVar[dict[str, str]] = {"atom": "atoms", "bond": "bonds"}
     unsaved: ClassVar[frozenset[str]] = NumericTask.unsaved | {"loss", "place"}
 
-    scaler: TargetScaler = learned()
-    interval: dict[str, Any] | None = learned()
-    std_factor: tuple[float, ...] | None = learned()
-    std_slope: tuple[float, ...] | None = learned()
-    gap: float | None = learned()
+    scaler: TargetScaler = learned(TargetScaler.header_entries, needed=True)
+    interval: dict[str, Any] | None = learned(interval_entries)
+    std_factor: tuple[float, ...] | None = learned(per_target(number(0)))
+    std_slope: tuple[float, ...] | None = learned(per_target(number(0, STEEPEST)))
+    gap: float | None = learned(lambda targets: number(0))
     place: int | None = learned()
 
     def __post_init__(self) -> None:
@@ -605,17 +606,3 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Self:
         return replace(super().from_dict(record), scaler=TargetScaler.from_dict(record["scaler"]))
-
-    @classmethod
-    def header_entries(cls, targets: int) -> Any:
-        widths, factors = (list_of(kind, targets, targets) for kind in (number(0) | None, number(0)))
-        interval = entries({"level": BETWEEN_0_AND_1, "half_width": widths})
-        return entries(
-            {"scaler": TargetScaler.header_entries(targets)},
-            {
-                "interval": interval | None,
-                "std_factor": factors | None,
-                "std_slope": list_of(number(0, STEEPEST), targets, targets) | None,
-                "gap": number(0) | None,
-            },
-        )

@@ -445,4 +445,7 @@ class Task(ABC):
     @classmethod
     def header_entries(cls, targets: int) -> Any:
         """Describe what training fits, as `to_dict` has it for a number of targets, see `gtx.base.schema.entries`."""
-        return entries({})
+        learned = [each for each in fields(cls) if "fitted" in each.metadata]
+        kinds = {each.name: each.metadata["fitted"](targets) for each in learned}
+        needed = {each.name: kinds[each.name] for each in learned if each.metadata["needed"]}
+        return entries(needed, {name: kind | None for name, kind in kinds.items()})

@@ -15,7 +15,7 @@ from scipy.special import ndtr
 from torch import Tensor, nn
 
 from gtx.base.errors import InputError
-from gtx.base.schema import valid
+from gtx.base.schema import entries, list_of, number, valid
 from gtx.tasks.metrics import mean_scores
 
 # --- Split-conformal prediction: intervals of numbers, and sets of classes.
@@ -94,6 +94,11 @@ def conformal_interval(
     """
     widths = conformal_half_width(y, prediction, level, reach)
     return {"level": level, "half_width": [float(width) if np.isfinite(width) else None for width in widths]}
+
+
+def interval_entries(targets: int) -> Any:
+    """Describe what `conformal_interval` returns for a number of targets, see `gtx.base.schema.entries`."""
+    return entries({"level": BETWEEN_0_AND_1, "half_width": list_of(number(0) | None, targets, targets)})
 
 
 def interval_words(interval: dict[str, Any], targets: Sequence[str], unit: str) -> str:
