@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 import numpy as np
-from numba import njit
 from rdkit import Chem
 from rdkit.Chem import Crippen
 
@@ -54,7 +53,7 @@ def tabulate(graphs: Graphs, mols: Sequence[Chem.Mol]) -> np.ndarray:
     Args:
         graphs, mols: the same molecules.
     """
-    around, surface = Surroundings.of(graphs, mols), surfaces(graphs, RADII)
+    around, surface = Surroundings.of(graphs, mols), surfaces(graphs)
     logp, refractivity = _CONTRIBUTIONS_OF_ROWS[first_fit(around, _CRIPPEN)].T
     contributions = np.concatenate(
         [
@@ -254,14 +253,13 @@ _CRIPPEN, _CONTRIBUTIONS_OF_ROWS = _crippen_table()
 #
 # Source: Labute 2000 (10.1016/S1093-3263(00)00068-1), as in RDKit's `MolSurf.cpp`.
 
-_SHORTER = (0.0, 0.0, 0.2, 0.3, 0.1, 0.0)  # Å, by the code of the bond's type
+_SHORTER = np.array([0.0, 0.0, 0.2, 0.3, 0.1, 0.0])  # Å, by the code of the bond's type
 
 RADII = np.array([Chem.GetPeriodicTable().GetRb0(element) for element in range(119)])
 """Radius of each element, in Å; element 0 is a dummy atom."""
 
 
-@compiled_loop
-def surfaces(graphs, radii):
+def surfaces(graphs: Graphs) -> np.ndarray:
     """Compute the surface of each atom: float64 `[N]`, in Å².
 
     A sphere of radius R_i loses to a neighbour j at distance d_ij the cap of area
@@ -270,29 +268,19 @@ def surfaces(graphs, radii):
 
     with d_ij the sum of their radii less a little for bonds of higher order. RDKit leaves R_j² undivided, and counts
     one hydrogen atom at each atom; so do these.
-
-    Args:
-        graphs: `gtx.fast.graphs.Graphs`.
-        radii: `RADII`.
     """
-    surface = np.zeros(len(graphs.atoms))
-    for i in range(len(surface)):
-        radius, lost = radii[graphs.atoms[i, ELEMENT]], 0.0
-        for to in range(graphs.near_ptr[i], graphs.near_ptr[i + 1]):
-            other, kind = graphs.atoms[graphs.near_atoms[to]], graphs.bonds[graphs.near_bonds[to], TYPE]
-            if kind == AROMATIC_BOND and other[AROMATIC] != YES:
-                kind = 0
-            lost += _lost(radius, radii[other[ELEMENT]], _SHORTER[kind])
-        lost += _lost(radius, radii[1], 0.0)
-        surface[i] = math.pi * radius * (4 * radius - lost)
-    return surface
+    radius, owner = RADII[graphs.atoms[:, ELEMENT]], np.arange(len(graphs.atoms)).repeat(np.diff(graphs.near_ptr))
+    kind, aromatic = graphs.bonds[graphs.near_bonds, TYPE], graphs.atoms[graphs.near_atoms, AROMATIC] == YES
+    shorter = _SHORTER[np.where((kind == AROMATIC_BOND) & ~aromatic, 0, kind)]
+    lost = np.bincount(owner, _lost(radius[owner], radius[graphs.near_atoms], shorter), len(radius))
+    return math.pi * radius * (4 * radius - (lost + _lost(radius, RADII[1], 0.0)))
 
 
-@njit(error_model="numpy")
-def _lost(own, other, shorter):
-    """Return what a sphere loses to a neighbour, over π times its radius; radii and shortening in Å."""
-    distance = min(max(abs(own - other), own + other - shorter), own + other)
-    return other * other - (own - distance) * (own - distance) / distance
+def _lost(own: np.ndarray, other: np.ndarray, shorter: np.ndarray | float) -> np.ndarray:
+    """Return what spheres lose to a neighbour, over π times their radius; radii and shortening in Å."""
+    distance = np.minimum(np.maximum(abs(own - other), own + other - shorter), own + other)
+    with np.errstate(divide="ignore", invalid="ignore"):  # of dummies
+        return other * other - (own - distance) * (own - distance) / distance
 
 
 # --- Molecular quantum numbers: counts of atoms, bonds and rings; in place of RDKit's `MQNs_`.
