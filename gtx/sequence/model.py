@@ -127,6 +127,8 @@ class IncrementalDecoder:
 
     def select(self, rows: Tensor) -> None:
         """Go on with these rows (int64 `[R']`), any number of times each."""
+        if rows.equal(torch.arange(self.rows, device=self.device)):
+            return
         self.past = [cache.select(rows) for cache in self.past]
         self.source = [cache.select(rows) for cache in self.source]
         self.rows = len(rows)
@@ -270,32 +272,9 @@ class GeneratedSequence(NamedTuple):
     score: float
 
 
-@torch.inference_mode()
 def greedy_search(model: MoleculeToSequenceModel, source: Batch, limit: int) -> list[GeneratedSequence]:
     """Generate one sequence per molecule, of at most `limit` tokens, by the most probable token at every step."""
-    state = model.begin(source, limit + 1)
-    device, count = state.device, state.rows
-    tokens = torch.full((count, limit + 1), END_TOKEN, device=device)
-    total = torch.zeros(count, dtype=torch.float64, device=device)
-    rows, last = torch.arange(count, device=device), torch.full((count,), START_TOKEN, device=device)  # that go on
-    for step in range(limit + 1):
-        if len(rows) == 0:
-            break
-        log_p = next_token(state.step(last))
-        last = log_p.argmax(-1)
-        gained = log_p.gather(1, last[:, None]).squeeze(1)
-        total[rows] += torch.where(last == END_TOKEN, gained, 0.0) if step == limit else gained  # or it is cut off
-        tokens[rows, step] = last
-        going = (last != END_TOKEN).nonzero().squeeze(1)
-        if len(going) < len(rows):
-            rows, last = rows[going], last[going]
-            state.select(going)
-    ended = (tokens == END_TOKEN).any(1)
-    length = torch.where(ended, (tokens == END_TOKEN).int().argmax(1), limit)
-    return [
-        GeneratedSequence(row[:n], log_p, end, log_p)
-        for row, n, log_p, end in zip(tokens.tolist(), length.tolist(), total.tolist(), ended.tolist(), strict=True)
-    ]
+    return [likeliest for (likeliest,) in beam_search(model, source, limit, 1, 0.0)]
 
 
 def next_token(logits: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from torch_geometric.data import Batch
 from gtx.base.errors import InputError
 from gtx.base.schema import Text, check, entries, list_of
 from gtx.data import MoleculeStore
+from gtx.data.store import rows_of
 from gtx.graph.packing import offsets
 
 # --- Sequences of any lengths, end to end: no padding, hence nothing to mask.
@@ -65,10 +66,7 @@ class SequenceBatch:
     def subset(self, index: Tensor) -> SequenceBatch:
         """Select the sequences `index` (int64 `[b]`), in that order."""
         index = torch.as_tensor(index, device=self.ptr.device)
-        sizes = self.sizes[index]
-        ptr = offsets(sizes)
-        shift = torch.repeat_interleave(self.ptr[index] - ptr[:-1], sizes)
-        return SequenceBatch(self.items[torch.arange(len(shift), device=shift.device) + shift], ptr)
+        return SequenceBatch(self.items[rows_of(self.ptr, index)], offsets(self.sizes[index]))
 
     def teacher_forced(self) -> tuple[SequenceBatch, Tensor]:
         """Make the input and the target of teacher forcing: start, y_1, ..., y_n and y_1, ..., y_n, end.

@@ -174,14 +174,6 @@ def test_greedy_stops_when_all_have_ended() -> None:
     assert [one.tokens for one in greedy_search(table, EVERY, 100)] == [[]] * 3 and table.steps == 1
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_a_beam_of_one_without_penalty_is_greedy(seed: int) -> None:
-    table = Table(seed=seed)
-    for (found,), one in zip(beam_search(table, EVERY, LIMIT, 1, 0.0), greedy_search(table, EVERY, LIMIT), strict=True):
-        assert found.tokens == one.tokens and found.ended == one.ended
-        assert found.log_probability == pytest.approx(one.log_probability)
-
-
 @pytest.mark.parametrize("penalty", [0.0, 0.6, 2.0])
 def test_a_beam_wide_enough_finds_the_best_of_all(penalty: float) -> None:
     table = Table()
