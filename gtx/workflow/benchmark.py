@@ -308,7 +308,7 @@ def _notes(dataset: Dataset, data: DataSettings, folds: Sequence[Fold], count: i
     """Yield notes on the data, with the similarity and the warnings of the first fold, and on all folds."""
     molecules = [fold.molecules.in_folds(fold.settings.folds, data) for fold in folds]
     leaked, sizes = [each.leaked for each in molecules], [each.counts["test"] for each in molecules]
-    yield from (*data_lines(molecules[0]), *molecules[0].fit_task().answers.notes())
+    yield from (*data_lines(molecules[0], data.features), *molecules[0].fit_task().answers.notes())
     method = data.split if data.split_by is None else f"{data.split} (column {data.split_by!r})"
     division = f"{repeats} × {count} {method} folds of {min(sizes)} to {max(sizes)} molecules"
     yield f"{dataset.task.name}; {division}, seed {data.seed}"
