@@ -22,7 +22,6 @@ from gtx.data.splits import (
     parse_times,
     random_split,
     split_by_column,
-    write_split,
 )
 from gtx.data.table_writer import TableWriter
 from gtx.molecules import Featuriser
@@ -60,26 +59,21 @@ def splits() -> dict[str, Split]:
     return {name: divide(name) for name in SPLIT_METHODS}
 
 
-@pytest.mark.parametrize("name", SPLIT_METHODS)
-def test_a_split_is_a_partition_of_nearly_the_sizes_asked_for(name: str, splits: dict[str, Split]) -> None:
-    split = splits[name]
-    assert tuple(split) == SPLIT_PARTS
-    assert np.array_equal(np.sort(np.concatenate(list(split.values()))), np.arange(len(SMILES)))
-    largest = max(Counter(SPLIT_METHODS[name].groups(rows_of(name))).values())
-    for rows, size in zip(split.values(), (144, 18, 18), strict=True):
-        assert rows.dtype == np.int64 and (np.diff(rows) > 0).all() and abs(len(rows) - size) <= largest
+def assert_partition(split: Split, n: int, sizes: tuple[float, ...] = (0.8, 0.1, 0.1)) -> None:
+    """Every row is in one part, in order, and the parts of size 0 alone are empty."""
+    assert tuple(split) == SPLIT_PARTS and [len(rows) > 0 for rows in split.values()] == [size > 0 for size in sizes]
+    assert np.array_equal(np.sort(np.concatenate(list(split.values()))), np.arange(n))
+    assert all((np.diff(rows) > 0).all() and rows.dtype == np.int64 for rows in split.values())
 
 
 @pytest.mark.parametrize("name", SPLIT_METHODS)
-@pytest.mark.parametrize(
-    ("sizes", "empty"), [((0.9, 0.1, 0), ["test"]), ((0.75, 0, 0.25), ["val"]), ((1, 0, 0), ["val", "test"])]
-)
-def test_a_part_of_size_0_is_empty(name: str, sizes: tuple[float, ...], empty: list[str]) -> None:
+@pytest.mark.parametrize("sizes", [(0.8, 0.1, 0.1), (0.9, 0.1, 0), (0.75, 0, 0.25), (1, 0, 0)])
+def test_a_split_is_a_partition_of_nearly_the_sizes_asked_for(name: str, sizes: tuple[float, ...]) -> None:
     split = divide(name, split_sizes=sizes)
-    assert [part for part in SPLIT_PARTS if not len(split[part])] == empty
-    assert np.array_equal(np.sort(np.concatenate(list(split.values()))), np.arange(len(SMILES)))
+    assert_partition(split, len(SMILES), sizes)
+    largest = max(Counter(SPLIT_METHODS[name].groups(rows_of(name))).values())
     for rows, size in zip(split.values(), sizes, strict=True):
-        assert rows.dtype == np.int64 and abs(len(rows) - len(SMILES) * size / sum(sizes)) <= 20
+        assert abs(len(rows) - len(SMILES) * size) <= largest
 
 
 @pytest.mark.parametrize("name", SPLIT_METHODS)
@@ -248,13 +242,6 @@ def test_what_is_no_method_of_a_split_is_said(monkeypatch) -> None:
 # --- Splits by groups and by a column.
 
 
-def assert_partition(split: dict[str, np.ndarray], n: int) -> None:
-    assert tuple(split) == SPLIT_PARTS
-    assert np.array_equal(np.sort(np.concatenate(list(split.values()))), np.arange(n))
-    for rows in split.values():
-        assert len(rows) and (np.diff(rows) > 0).all() and rows.dtype == np.int64
-
-
 def test_a_scaffold_split_trains_on_the_common_scaffolds_and_keeps_to_the_sizes_where_it_can():
     split = divide_groups([""] * 40 + ["ring"] * 30 + [f"rare{i}" for i in range(30)], order="largest first")
     assert_partition(split, 100)
@@ -283,16 +270,6 @@ def test_leakage_counts_molecules_on_both_sides():
     split = {"train": np.array([0, 1, 6]), "val": np.array([2, 3, 7]), "test": np.array([4, 5, 8])}
     assert count_shared_molecules(smiles, split) == {("train", "val"): 1, ("train", "test"): 1, ("val", "test"): 1}
     assert count_shared_molecules(["C", "N", "O"], {"train": [0], "val": [1], "test": [2]}) == {}
-
-
-def test_a_split_is_written_row_by_row(tmp_path):
-    split = random_split(50, seed=3)
-    write_split(tmp_path / "split.csv", split)
-    lines = (tmp_path / "split.csv").read_text().splitlines()
-    assert lines[0] == "row,split" and len(lines) == 51
-    for row, line in enumerate(lines[1:]):
-        number, part = line.split(",")
-        assert int(number) == row + 1 and row in split[part]
 
 
 @pytest.mark.parametrize("sizes", [(98, 1, 1), (1, 1, 98), (5, 5), (2, 2, 1, 60)])

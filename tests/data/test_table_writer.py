@@ -87,17 +87,6 @@ def test_what_comes_from_parquet_keeps_its_types(tmp_path):
     assert str(kept.to_pylist()) == str(given.to_pylist())  # as text, nan is nan
 
 
-def test_rows_of_parquet_may_come_in_any_order_and_gaps(tmp_path):
-    pq.write_table(pa.table({"smiles": ["C"] * 10, "n": range(10)}), tmp_path / "in.parquet", row_group_size=4)
-    table = open_table(tmp_path / "in.parquet")
-    rows = list(table.rows)
-    chosen = [7, 8, 9, 0, 1, 3, 3, 2]
-    with TableWriter(tmp_path / "out.parquet", table.columns, schema=table.schema) as out:
-        for i in chosen:
-            out.write(rows[i].cells, rows[i].record)
-    assert pq.read_table(tmp_path / "out.parquet").column("n").to_pylist() == chosen
-
-
 @pytest.mark.parametrize("name", ["p.xlsx", "p.parquet.gz", "p"])
 def test_a_name_that_says_something_else_is_refused(tmp_path, name):
     with pytest.raises(InputError, match=r"one of \.csv, \.tsv, \.tab \(\.gz may follow\) and \.parquet, \.pq"):
