@@ -11,7 +11,6 @@ import torch
 
 import gtx
 from gtx.data import FeatureColumns, MoleculeStore, featurise
-from gtx.explain import explain_prediction
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
@@ -21,7 +20,7 @@ from gtx.training import TrainSettings
 from gtx.training_data import DataSettings
 from gtx.workflow import train_model
 from tests.molecules_for_tests import CODE_SIZES
-from tests.tables import ALONE, GOLDEN, TINY, molecules, write
+from tests.tables import ALONE, TINY, molecules, write
 
 CHAIN = "C" * 40
 SIZE = "far larger than the molecules of training: 40 atoms, in training at most 9"
@@ -75,11 +74,6 @@ def test_a_fine_tuned_model_knows_what_both_trainings_had(table: Path, tmp_path)
     (part,), (low, high) = extent.molecules, extent.features["temperature"]
     assert part.largest > 20 and {"N", "Si"} <= set(part.describe().replace(",", "").replace(";", "").split())
     assert low < 290 and high > 420
-
-
-def test_an_explanation_tells_it_too() -> None:
-    predictor = gtx.load(GOLDEN / "neighbours.gtx", device="cpu")
-    assert SILICON in explain_prediction(predictor, "C[Si](C)(C)C", draws=1).text()
 
 
 # --- The rule itself.

@@ -7,10 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save
 
 import gtx
-from gtx.base.errors import InputError
 from gtx.data import MoleculeStore
 from gtx.prediction.model_file import blend_outputs
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression
@@ -153,28 +151,6 @@ def test_the_kernel_learns_from_validation_rows_when_the_shares_are_settled(runs
         told = [float(row["solvation_water_pred"]) for row in rows if row["split"] == of]
         np.testing.assert_allclose(told, mean, rtol=1e-4)
     assert not torch.allclose(first(done.batch()), whole(done.batch()), atol=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [("partner.share", 1.5, "expected shares from 0 to 1, got 1.5"), ("partner.kernel.kind", 10**6, "not in order")],
-)
-def test_a_kernel_member_that_is_not_in_order_is_refused(name, value, message, runs, tmp_path) -> None:
-    from safetensors import safe_open
-
-    with safe_open(runs["kernel"], "pt") as file:
-        header = json.loads(file.metadata()["gtx"])
-    del header["sha256"]
-    metadata = {"gtx": json.dumps(header)}
-    tensors = load_file(runs["kernel"])
-    tensors[name] = torch.full_like(tensors[name], value)
-    (tmp_path / "model.gtx").write_bytes(save(tensors, metadata))
-    with pytest.raises(InputError, match=message):
-        gtx.load(tmp_path / "model.gtx")
-    del tensors[name]
-    (tmp_path / "model.gtx").write_bytes(save(tensors, metadata))
-    with pytest.raises(InputError, match=f"tensor {name}: the header describes it, the file has none"):
-        gtx.load(tmp_path / "model.gtx")
 
 
 def test_where_it_cannot_be_the_network_is_alone_and_a_line_says_why(table: Path, tmp_path) -> None:
