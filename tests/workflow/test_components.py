@@ -132,7 +132,7 @@ def test_a_model_file_whose_components_do_not_suit_is_refused(predictor: Predict
         model = header.model | {"components": header.model["components"] | {entry: wrong}}
         save_model(file, predictor.members, replace(header, model=model))
         with pytest.raises(
-            InputError, match=f"model.components.{entry}: expected" if entry != "separate" else "tensor"
+            InputError, match="tensor" if entry == "separate" else f"model.components.{entry}: expected"
         ):
             read_model(file)
     save_model(file, predictor.members, replace(header, model={k: header.model[k] for k in ("name", "arguments")}))
@@ -148,7 +148,7 @@ def test_a_trained_model_goes_on_with_the_molecules_that_it_reads(table: Path, o
     made.load_state_dict(fine_tuning.members[0].model.state_dict())
 
 
-def test_estimators_read_rows_of_several_molecules(tmp_path) -> None:
+def test_estimators_read_rows_of_several_molecules() -> None:
     frame, small = pairs().head(30), {"threads": 1, "blend": "no", "separate_encoders": True}
     options = {"epochs": 1, "model_arguments": SMALL, "smiles_columns": NAMES, "settings": small, "workers": 0}
     made = gtx.MoleculeRegressor(**options).fit(frame[[*NAMES]], frame["y"])
@@ -156,7 +156,5 @@ def test_estimators_read_rows_of_several_molecules(tmp_path) -> None:
     assert len(made.predictor_.members[0].encoders) == 2
     explains(made.predictor_, ("CC(=O)O", "ClCCl"))
     assert np.allclose(said, made.predict([tuple(row) for row in frame[[*NAMES]].values]))
-    made.save(tmp_path / "m.gtx")
-    assert np.allclose(said, gtx.load(tmp_path / "m.gtx", device="cpu").predict(frame)["y_pred"], rtol=1e-5)
     with pytest.warns(UserWarning, match='1 of 1 SMILES cannot be used; .* counted from 0: solvent "C\\(": cannot'):
         assert np.isnan(made.predict([("CCO", "C(")])).all()

@@ -12,7 +12,6 @@ from rdkit.Chem import AllChem
 
 import gtx
 from gtx.base.errors import InputError
-from gtx.cli import main
 from gtx.data import FeatureColumns, featurise, open_table
 from gtx.explain import compute_attribution, explain_prediction
 from gtx.molecules import Featuriser
@@ -224,7 +223,6 @@ def test_a_table_without_the_column_is_one_error_that_names_it(predictor: Predic
             predictor.predict(given)
     with pytest.raises(InputError, match="needs the feature 'ph' of the molecule: give --features ph=VALUE, or"):
         explain_prediction(predictor, "CCO", features={k: v for k, v in GOOD.items() if k not in ("smiles", "ph")})
-    assert main(["predict", str(tmp_path / "none.gtx"), "CCO"]) == 2
     with pytest.raises(InputError, match="this model reads 'temperature', 'ph' too: give a table"):
         gtx.MoleculeRegressor(feature_columns=["temperature", "ph"]).fit(["CCO"], [1.0])
 
@@ -238,9 +236,8 @@ def test_a_blank_is_told_to_the_model_where_that_is_asked_for(tmp_path) -> None:
     told = trained(tmp_path / "run", path, FeatureColumns(("temperature",), blanks=True), ("y",))
     low, high = told.predict(pd.DataFrame({"smiles": ["CCO", "CCO"], "temperature": [None, 340.0]}))["y_pred"]
     assert low < 250 < 300 < high
-    refusing = load_training_table(
-        DataSettings(str(path), ("y",), features=FeatureColumns(("temperature",)), workers=0)
-    )
+    data = DataSettings(str(path), ("y",), features=FeatureColumns(("temperature",)), workers=0)
+    refusing = load_training_table(data)
     assert refusing.files[0].row_log.num_errors == blank.sum() and len(refusing.store) == 100 - blank.sum()
 
 
@@ -275,7 +272,5 @@ def test_an_explanation_is_told_the_lists(predictor: Predictor) -> None:
     told = pd.DataFrame({"smiles": ["CCO"], **{name: [value] for name, value in given.items()}})
     assert seen == pytest.approx(answers(predictor, told)[0, 0], rel=1e-4)
     assert np.isfinite(compute_attribution(predictor, "CCO", draws=2, features=given).prediction)
-    with pytest.raises(
-        InputError, match='column "shift" has 1 number; expected one for each of the molecule\'s 3 atoms'
-    ):
+    with pytest.raises(InputError, match='"shift" has 1 number; expected one for each of the molecule\'s 3 atoms'):
         explain_prediction(predictor, "CCO", draws=1, features=given | {"shift": [1]})

@@ -105,9 +105,7 @@ def test_a_file_needs_the_foundation_that_its_kernel_was_solved_with(blend, tmp_
     header["partner"]["arguments"]["foundation"]["sha256"] = "0" * 64
     other = tmp_path / "other.gtx"
     other.write_bytes(save(load_file(blend), {"gtx": json.dumps(header)}))
-    with pytest.raises(
-        InputError, match=r"other\.gtx cannot be used: .*SHA-256 000000000000 and 384 numbers, this gtx"
-    ):
+    with pytest.raises(InputError, match=r"other\.gtx cannot be .*SHA-256 000000000000 and 384 numbers, this gtx"):
         gtx.load(other)
     header["partner"]["arguments"]["foundation"]["width"] = 0
     other.write_bytes(save(load_file(blend), {"gtx": json.dumps(header)}))
