@@ -1,8 +1,11 @@
+"""Estimators as scikit-learn has them: parameters, tables as X, what is said of bad input, and what is calibrated."""
+
 import pickle
 
 import joblib
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from rdkit import Chem
 from sklearn.base import clone, is_classifier, is_regressor
@@ -16,20 +19,19 @@ import gtx
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings
 from gtx.workflow import train_model
-from tests.tables import ALONE, TINY, molecules, write
+from tests.tables import ALONE, TINY, TINY_ESTIMATOR, molecules, write
 
 pytestmark = pytest.mark.slow
 
-SETTINGS = {"threads": 1, "accelerator": "cpu"}
-TINY_ARGUMENTS = {"epochs": 3, "model_arguments": TINY["model_arguments"], "settings": SETTINGS}
+SETTINGS: dict = TINY_ESTIMATOR["settings"]
 
 
 def regressor(**arguments: object) -> gtx.MoleculeRegressor:
-    return gtx.MoleculeRegressor(**{**TINY_ARGUMENTS, **arguments})
+    return gtx.MoleculeRegressor(**TINY_ESTIMATOR | {"epochs": 3} | arguments)
 
 
 def classifier(**arguments: object) -> gtx.MoleculeClassifier:
-    return gtx.MoleculeClassifier(**{**TINY_ARGUMENTS, **arguments})
+    return gtx.MoleculeClassifier(**TINY_ESTIMATOR | {"epochs": 3} | arguments)
 
 
 @pytest.fixture(scope="module")
@@ -252,3 +254,166 @@ def test_it_works_inside_scikit_learn(table: pd.DataFrame) -> None:
     search = GridSearchCV(pipeline, grid, cv=2, error_score="raise").fit([f"*{text}*" for text in smiles], gap)
     assert search.best_params_["moleculeregressor__lr"] in (1e-3, 1e-2)
     assert np.isfinite(search.predict(["*CCO*"])).all()
+
+
+# --- pandas tables as X.
+
+
+@pytest.fixture(scope="module")
+def small() -> pd.DataFrame:
+    return molecules(30)[["smiles", "gap"]].assign(T=np.linspace(280, 310, 30), note="a note")
+
+
+@pytest.fixture(scope="module")
+def warm(small: pd.DataFrame) -> gtx.MoleculeRegressor:
+    return regressor(epochs=1, feature_columns=["T"]).fit(small[["smiles", "T"]], small.gap)
+
+
+@pytest.fixture(scope="module")
+def plain(small: pd.DataFrame) -> gtx.MoleculeRegressor:
+    return regressor(epochs=1).fit(small.smiles, small.gap)
+
+
+def test_other_columns_are_named(small: pd.DataFrame) -> None:
+    reason = r"columns 'T', 'note' beside 'smiles': give table\['smiles'\], or .*, feature_columns=\['T'\]"
+    with pytest.raises(ValueError, match=reason):
+        regressor(epochs=1).fit(small[["smiles", "T", "note"]], small.gap)
+    with pytest.raises(ValueError, match="a table with a column of SMILES, got one of 'T' alone"):
+        regressor(epochs=1, feature_columns=["T"]).fit(small[["T"]], small.gap)
+
+
+def test_the_smiles_beside_features_are_found_by_name(warm: gtx.MoleculeRegressor, small: pd.DataFrame) -> None:
+    expected = warm.predict(small[["smiles", "T"]])
+    np.testing.assert_array_equal(warm.predict(small[["note", "T", "smiles"]]), expected)
+    renamed = small[["smiles", "T", "note"]].rename(columns={"smiles": "mol"})
+    np.testing.assert_array_equal(warm.predict(renamed), expected)  # the only column that reads as molecules
+    numbered = renamed.assign(note=range(len(renamed))).rename(columns={"note": "smiles_id"})
+    np.testing.assert_array_equal(warm.predict(numbered), expected)  # a name alone does not win
+    with pytest.raises(ValueError, match="call it 'smiles', or leave out all columns but one beside 'T'"):
+        warm.predict(renamed.assign(note=renamed.mol))
+
+
+def test_a_column_is_called_as_in_training(small: pd.DataFrame) -> None:
+    tdc = pd.DataFrame({"Drug_ID": [f"CHEMBL{i}" for i in range(30)], "Drug": small.smiles, "Y": small.gap})
+    with pytest.raises(ValueError, match=r"columns 'Drug_ID', 'Y' beside 'Drug': give table\['Drug'\]"):
+        regressor(epochs=1).fit(tdc, tdc.Y)
+    named = regressor(epochs=1, feature_columns=["Y"]).fit(tdc, tdc.Y)
+    assert named.predictor_.header.smiles_column == "Drug"
+    np.testing.assert_allclose(named.predictor_.predict(tdc[["Y", "Drug"]]).Y_pred, named.predict(tdc))
+
+
+def test_a_table_of_another_library_keeps_its_names(warm: gtx.MoleculeRegressor, small: pd.DataFrame) -> None:
+    arrow = pa.Table.from_pandas(small[["smiles", "T"]])  # has `to_pandas`, as polars has
+    np.testing.assert_array_equal(warm.predict(arrow), warm.predict(small[["smiles", "T"]]))
+    y = pa.Table.from_pandas(small[["gap", "T"]])
+    fitted = regressor(epochs=1, feature_columns=["T"]).fit(arrow, y)
+    assert fitted.predictor_.header.targets == ["gap", "T"]
+
+
+def test_features_are_counted_and_named_as_scikit_learn_does(warm, plain) -> None:
+    assert warm.n_features_in_ == 2 and warm.feature_names_in_.tolist() == ["smiles", "T"]
+    assert plain.n_features_in_ == 1 and not hasattr(plain, "feature_names_in_")
+
+
+def test_a_table_of_one_column_is_one_target(small: pd.DataFrame) -> None:
+    fitted = regressor(epochs=1).fit(small.smiles, small[["gap"]])
+    assert fitted.predictor_.header.targets == ["gap"] and fitted.predict(["C"]).shape == (1,)
+    assert np.isfinite(fitted.score(small.smiles, small[["gap"]]))
+    labels = pd.DataFrame({"high": np.where(small.gap > small.gap.median(), "yes", "no")})
+    classes = classifier(epochs=1).fit(small.smiles, labels)
+    assert classes.classes_.tolist() == ["no", "yes"] and classes.predict_proba(["C"]).shape == (1, 2)
+
+
+def test_molecules_of_rdkit_come_out_of_a_step_before(small: pd.DataFrame, plain: gtx.MoleculeRegressor) -> None:
+    def read(smiles: list[str]) -> np.ndarray:  # as scikit-mol's SmilesToMolTransformer
+        return np.array([Chem.MolFromSmiles(text) for text in smiles], object)[:, None]
+
+    steps = make_pipeline(FunctionTransformer(read), regressor(epochs=1)).fit(small.smiles, small.gap)
+    np.testing.assert_allclose(steps.predict(["CCO", "CN"]), plain.predict(["CCO", "CN"]), rtol=1e-6)
+    with pytest.warns(UserWarning, match="1 of 2 SMILES cannot be used; the first is number 1"):
+        assert np.isnan(plain.predict([Chem.MolFromSmiles("C"), None])).tolist() == [False, True]
+
+
+def test_what_is_ignored_of_a_molecule_is_a_warning(small: pd.DataFrame) -> None:
+    racemic = [*small.smiles[:-1], Chem.MolFromSmiles("C[C@H](O)CC |&1:1|")]
+    said = "1 of {} with a warning; the first is number {}, counted from 0: relative or racemic stereochemistry"
+    with pytest.warns(UserWarning, match=said.format("30 molecules", 29)):
+        fitted = gtx.MoleculeRegressor(model="kernel", workers=0).fit(racemic, small.gap)
+    with pytest.warns(UserWarning, match=said.format("2 predictions", 1)):
+        values = fitted.predict(["CCC", racemic[-1]])
+    np.testing.assert_allclose(values[-1], fitted.predict(["CCC(C)O"])[0])
+
+
+# --- Intervals, standard deviations, probabilities and sets are calibrated on the rows set aside.
+
+
+HALF = {"epochs": 10, "validation_fraction": 0.5}
+
+
+@pytest.fixture(scope="module")
+def large() -> pd.DataFrame:
+    return molecules(200)
+
+
+@pytest.fixture(scope="module")
+def thirds(large: pd.DataFrame) -> np.ndarray:
+    return pd.qcut(large.gap, 3, labels=["low", "medium", "high"]).astype(str).to_numpy()
+
+
+def test_calibration_changes_probabilities_and_sets_hold_the_true_class(large, thirds) -> None:
+    options = {"calibration": "isotonic", "sets": True}
+    models = (classifier(**HALF, task_options=each) for each in (None, options))
+    plain, told = (each.fit(large.smiles[:120], thirds[:120]) for each in models)
+    new = large.smiles[120:]
+    p = told.predict_proba(new)
+    assert not np.allclose(p, plain.predict_proba(new))
+    np.testing.assert_allclose(p.sum(1), 1)
+    answers = told.predictor_.predict(new)
+    np.testing.assert_array_equal(p, answers[[f"y_{name}" for name in told.classes_]])
+    assert (told.predict(new) == answers.y_pred).all()
+    inside = [label in held.split("|") for label, held in zip(thirds[120:], answers.y_set, strict=True)]
+    assert np.mean(inside) > 0.8 and answers.y_set.nunique() > 1
+
+
+def test_without_rows_set_aside_nothing_is_calibrated(large: pd.DataFrame, thirds: np.ndarray) -> None:
+    none = HALF | {"validation_fraction": 0, "epochs": 1}
+    sure = regressor(**none, task_options={"uncertainty": "variance"})
+    answers = sure.fit(large.smiles[:30], large.gap[:30]).predictor_.predict(["CCO"])
+    assert list(answers)[1:3] == ["gap_pred", "gap_std"] and np.isfinite(answers.gap_std[0])
+    options = {"calibration": "isotonic", "sets": True}
+    classes = classifier(**none, task_options=options).fit(large.smiles[:30], thirds[:30])
+    assert classes.predict_proba(["CCO"]).sum() == pytest.approx(1)
+    assert classes.predictor_.predict(["CCO"]).y_set[0] == "low|medium|high"  # nothing is known, so it may be any
+
+
+def test_standard_deviations_of_the_right_size_and_intervals_come_as_arrays(large: pd.DataFrame) -> None:
+    sure = regressor(**HALF, task_options={"uncertainty": "variance"}).fit(large.smiles[:120], large.gap[:120])
+    told = sure.predictor_.predict(large.smiles[120:])
+    error = (large.gap[120:].to_numpy() - told.gap_pred) / told.gap_std
+    assert 0.6 < error.std() < 1.6 and sure.predictor_.task.std_factor[0] not in (None, 1)
+    mean, std = sure.predict(large.smiles[120:], return_std=True)
+    np.testing.assert_array_equal(mean, told.gap_pred)
+    np.testing.assert_array_equal(std, told.gap_std)
+    bounds = sure.predict_interval(large.smiles[120:])
+    np.testing.assert_array_equal(bounds, told[["gap_low", "gap_high"]])
+    with pytest.warns(UserWarning, match="1 of 2 SMILES cannot be used"):
+        assert np.isnan(sure.predict_interval(["C", "C1CC"])).tolist() == [[False, False], [True, True]]
+
+
+def test_of_several_targets_each_has_its_interval(large: pd.DataFrame) -> None:
+    y = large[["gap", "dipole"]][:60].copy()
+    y.loc[y.index[8:], "dipole"] = np.nan  # too few to say anything of it
+    estimator = regressor(**HALF | {"epochs": 1}, folds=2).fit(large.smiles[:60], y)
+    mean, std = estimator.predict(["C", "CC", "CCC"], return_std=True)
+    assert mean.shape == std.shape == (3, 2) and (std > 0).all()
+    bounds = estimator.predict_interval(["C", "CC", "CCC"])
+    assert bounds.shape == (3, 2, 2) and (bounds[:, 0, 0] < mean[:, 0]).all() and np.isnan(bounds[:, 1]).all()
+
+
+def test_what_a_model_cannot_say_is_an_error(large: pd.DataFrame) -> None:
+    few = regressor(**HALF | {"validation_fraction": 0.1, "epochs": 1})
+    few.fit(large.smiles[:30], large.gap[:30])
+    with pytest.raises(ValueError, match=r'no standard deviations; .*task_options=\{"uncertainty": "variance"\}'):
+        few.predict(["C"], return_std=True)
+    with pytest.raises(ValueError, match=r"9 rows set aside or more, .*larger validation_fraction than 0\.1"):
+        few.predict_interval(["C"])
