@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from gtx.data.rows import percent
 from gtx.data.store import MoleculeStore
 from gtx.kernel import TanimotoKernel
 from gtx.molecules.graphs import ATOM_INDEX, BOND_INDEX
@@ -39,11 +40,11 @@ class NearestTrainingMolecules:
     neighbour: np.ndarray
 
     def summary(self) -> str:
-        """Summarise the similarities: `median 0.45, for 80 % of them 0.31 to 0.72; 0.9 or more for 2 %`."""
+        """Summarise the similarities: `median 0.45, for 80% of them 0.31 to 0.72; 0.9 or more for 2%`."""
         low, middle, high = np.quantile(self.similarity, [0.1, 0.5, 0.9])
         alike = (self.similarity >= NEARLY_SAME).mean()
-        usual = f"median {middle:.2f}, for 80 % of them {low:.2f} to {high:.2f}"
-        return f"{usual}; {NEARLY_SAME} or more for {100 * alike:.0f} %"
+        usual = f"median {middle:.2f}, for 80% of them {low:.2f} to {high:.2f}"
+        return f"{usual}; {NEARLY_SAME} or more for {percent(alike)}"
 
 
 def find_nearest_training_molecules(

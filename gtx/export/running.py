@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from gtx.base.errors import InputError, first_line
-from gtx.molecules import Featuriser, MoleculeError
+from gtx.molecules import Featuriser
+from gtx.molecules.perception import featurise_texts
 
 INPUTS = ("atoms", "bonds", "bond_codes", "descriptors")
 """Inputs of an exported model, arrays of a `gtx.molecules.Molecule`: uint8 `[N, A]`, int32 `[2, E]`, uint8 `[E, F]` and
@@ -54,22 +55,26 @@ class ExportedModel:
         self.featuriser: Featuriser = Featuriser(**self.about["featuriser"])
 
     def predict(self, smiles: Sequence[str]) -> dict[str, Any]:
-        """Predict molecules given as SMILES, one after the other.
+        """Predict molecules given as SMILES.
 
         Returns:
             A dictionary with an array per name of `columns`, float64 `[n]`, NaN if a molecule could not be read; and
             `error`, a list of texts, None without an error.
         """
+        read = featurise_texts(self.featuriser, smiles, smiles=False)
+        atoms, bonds = read.atom_counts.cumsum(), read.bond_counts.cumsum()
+        molecules = zip(
+            np.split(read.atoms, atoms)[:-1],
+            np.split(read.bonds, bonds, axis=1)[:-1],
+            np.split(read.bond_codes, bonds)[:-1],
+            read.descriptors,
+            strict=True,
+        )
+        good = [i for i, error in enumerate(read.errors) if error is None]
         answers = np.full((len(smiles), len(self.columns)), np.nan)
-        errors: list[str | None] = [None] * len(smiles)
-        for i, text in enumerate(smiles):
-            try:
-                molecule = self.featuriser(text, smiles=False)
-            except MoleculeError as error:
-                errors[i] = str(error)
-                continue
-            answers[i] = self.session.run(None, {name: getattr(molecule, name) for name in INPUTS})[0]
-        return dict(zip(self.columns, answers.T, strict=True)) | {"error": errors}
+        for i, arrays in zip(good, molecules, strict=True):
+            answers[i] = self.session.run(None, dict(zip(INPUTS, arrays, strict=True)))[0]
+        return dict(zip(self.columns, answers.T, strict=True)) | {"error": read.errors}
 
     def __repr__(self) -> str:
         return f"ExportedModel({', '.join(self.columns)})"
