@@ -37,14 +37,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def usual_trees() -> Iterator[dict[bool, float]]:
-    """The forests of baselines have few trees in all tests of this process; what decides about their usual number."""
-    from gtx.workflow import baselines
+def simple_baselines() -> Iterator[None]:
+    from tests.baselines import simplify_baselines
 
-    usual = baselines.SHARED_WORK
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(baselines, "SHARED_WORK", {False: 0, True: 0})
-        yield usual
+        simplify_baselines(patch)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

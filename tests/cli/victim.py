@@ -47,12 +47,12 @@ def die_after_an_epoch(words: list[str]) -> None:
 
 def die_after_a_split(words: list[str], shared: Connection) -> None:
     """Run the command until the first of several splits at a time has come to its result."""
-    import gtx.workflow.baselines
     from gtx.workflow import benchmark
+    from tests.baselines import simplify_baselines
     from tests.forks import use_forks
 
     use_forks(pytest.MonkeyPatch())
-    gtx.workflow.baselines.SHARED_WORK = {False: 0, True: 0}  # as in `tests/conftest.py`
+    simplify_baselines(pytest.MonkeyPatch())  # as in `tests/conftest.py`
 
     def first(futures: Iterable[Future]) -> Iterator[Future]:
         yield next(as_completed(futures))

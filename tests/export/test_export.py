@@ -41,14 +41,16 @@ NEW = [*TABLE["smiles"][60:], "C", "[Na+].[Cl-]", "C1CC1.O", "C" * 90, "CC(=O)O[
 
 
 SMALL = {"channels": 16, "layers": 1, "heads": 2, "steps": 2, "farthest": 4}  # an export takes time by the steps
-SPEC = {"name": "standard", "arguments": {**CODE_SIZES, **SMALL, "encodings": ["path", "walk"], "substructures": {}}}
+SMALL |= {"substructures": {"atoms": [0, 1], "bonds": [0]}}  # and by the columns that are hashed
+SPEC = {"name": "standard", "arguments": {**CODE_SIZES, **SMALL, "encodings": ["path", "walk"]}}
 
 
 @pytest.fixture(scope="module", autouse=True)
 def small_foundation(tmp_path_factory) -> Iterator[None]:
     """A small encoder stands where that of gtx would."""
     folder = tmp_path_factory.mktemp("foundation")
-    name, spec = foundation.FOUNDATION_MODEL, {**SPEC, "arguments": SPEC["arguments"] | {"out_channels": 1}}
+    arguments = SPEC["arguments"] | {"out_channels": 1, "substructures": None}
+    name, spec = foundation.FOUNDATION_MODEL, {**SPEC, "arguments": arguments}
     task = Regression(("y",), scaler=TargetScaler(torch.zeros(1).double(), torch.ones(1).double()))
     torch.manual_seed(0)
     save_model(folder / f"{name}.gtx", [build_model(spec)], ModelFileHeader(task, Featuriser(descriptors=False), spec))

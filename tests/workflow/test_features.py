@@ -30,7 +30,7 @@ TARGETS = ("y", "ya", "yb")
 SMALL = TINY["model_arguments"] | {"substructures": None, "dropout": 0.0, "readout": ["sum"]}
 LEARNS = TINY | {
     "kernel_parts": ["substructures", "descriptors"],
-    "epochs": 20,
+    "epochs": 14,
     "blend": "no",
     "lr": 1e-2,
     "batch_molecules": 8,
