@@ -13,18 +13,8 @@ import reprlib
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from functools import cache
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    NotRequired,
-    Required,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from functools import cache, lru_cache
+from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_args, get_origin, get_type_hints
 
 from pydantic import (
     AfterValidator,
@@ -144,6 +134,9 @@ Storable = Annotated[Any, valid("finite numbers of at most 64 bits", _is_storabl
 
 # --- Checks.
 
+_adapter = lru_cache(maxsize=256)(TypeAdapter)
+"""What pydantic makes of a kind in some milliseconds."""
+
 
 def check(value: Any, kind: Any, entry: str = "", convert: bool = False) -> Any:
     """Return a value of a kind, or raise an `InputError` that names the entry at fault.
@@ -152,7 +145,7 @@ def check(value: Any, kind: Any, entry: str = "", convert: bool = False) -> Any:
     shows the text at fault, not its place.
     """
     try:
-        return TypeAdapter(kind).validate_python(value, strict=not convert)
+        return _adapter(kind).validate_python(value, strict=not convert)
     except ValidationError as error:
         raise InputError(_message(error.errors(include_url=False)[0], value, entry, placed=not convert)) from None
 
@@ -221,6 +214,12 @@ def kinds_of(function: Callable[..., Any]) -> Mapping[str, Any]:
     return {name: kind for name, kind in kinds.items() if _is_plain(kind)}
 
 
+@cache
+def arguments_of(*functions: Callable[..., Any]) -> Any:
+    """Make the kind of mappings with the arguments of functions, of which each may be left out, see `kinds_of`."""
+    return entries({}, {name: kind for function in functions for name, kind in kinds_of(function).items()})
+
+
 def _limited(hint: Any) -> Any:
     """Add the limits of a count, a number, a text or a list to an annotation without limits."""
     origin, parts = get_origin(hint), get_args(hint)
@@ -254,7 +253,7 @@ def check_fields(settings: Any) -> None:
     """
     values = {entry.name: plain(getattr(settings, entry.name)) for entry in fields(settings)}
     constructor: Callable[..., Any] = type(settings)
-    check(values, entries({}, kinds_of(constructor)))
+    check(values, arguments_of(constructor))
     for name, value in values.items():
         object.__setattr__(settings, name, value)
 

@@ -19,7 +19,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gtx.base.errors import InputError, did_you_mean
-from gtx.base.schema import check, entries, integer, kinds_of, plain
+from gtx.base.schema import arguments_of, check, integer, plain
 from gtx.data import FeatureColumns, FeaturisationResult, SplitSettings
 from gtx.data.rows import listed
 from gtx.estimators.inputs import (
@@ -225,7 +225,7 @@ class MoleculeEstimator(BaseEstimator):
     def _parameters(self) -> SimpleNamespace:
         """Parameters, checked, with Python's own numbers and lists in place of numpy's."""
         parameters = plain(self.get_params(deep=False))
-        return SimpleNamespace(**check(parameters, entries({}, kinds_of(MoleculeEstimator.__init__))))
+        return SimpleNamespace(**check(parameters, arguments_of(MoleculeEstimator.__init__)))
 
     def _features(self) -> FeatureColumns:
         parameters = self._parameters

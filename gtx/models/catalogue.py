@@ -12,7 +12,7 @@ from torch import nn
 
 from gtx.base import additions
 from gtx.base.errors import InputError
-from gtx.base.schema import Entries, Text, check, entries, integer, kinds_of
+from gtx.base.schema import Entries, Text, arguments_of, check, entries, integer
 from gtx.kernel import KernelRidge
 from gtx.models.all_pairs import egt, gps, graphormer, grit, tgt, transformer
 from gtx.models.assembly import graph_transformer
@@ -93,11 +93,9 @@ def build_model(spec: Mapping[str, Any]) -> nn.Module:
         sections["model.arguments.encoder"] = standard, graph_transformer, arguments["encoder"]
     for entry, (function, others, values) in sections.items():
         takes: Callable[..., Any] = others.__init__ if isinstance(others, type) else others  # type: ignore[misc]
-        kinds = {**kinds_of(takes), **kinds_of(function)}
-        check(values, entries({}, {name: kinds[name] for name in values if name in kinds}), entry)
+        check(values, arguments_of(takes, function), entry)
         if isinstance(values.get("substructures"), Mapping):
-            kinds = entries({}, kinds_of(SubstructureCountEmbedding.__init__))
-            check(values["substructures"], kinds, f"{entry}.substructures")
+            check(values["substructures"], arguments_of(SubstructureCountEmbedding.__init__), f"{entry}.substructures")
     if "components" in spec:
         return MultiComponentModel(partial(make, **arguments), **spec["components"])
     return make(**arguments)

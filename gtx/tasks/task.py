@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
+from functools import lru_cache
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from gtx.base.errors import InputError, did_you_mean
-from gtx.base.schema import Text, check, entries, kinds_of, list_of, one_of
+from gtx.base.schema import Text, arguments_of, check, entries, list_of, one_of
 from gtx.data import FeatureColumns, MoleculeStore
 from gtx.data.rows import InputFile, Row
 from gtx.data.table_writer import find_unused_column_name
@@ -317,7 +318,7 @@ class Task(ABC):
         if self.name in TASKS:
             values = {each.name: getattr(self, each.name) for each in option_fields(self)}
             check_options(self.name, [f.name for f in option_fields(self) if values[f.name] != f.default])
-            check(values, entries({}, kinds_of(TASKS[self.name].options)))
+            check(values, arguments_of(TASKS[self.name].options))
 
     # the three parts
 
@@ -438,11 +439,12 @@ class Task(ABC):
         check(record, entries({"targets": list_of(Text, least=1)}, {"level": one_of(LEVELS)}), "task")
         check(record, cls.header_entries(len(record["targets"])), "task")
         name = cls.names.get(record.get("level", "molecule"), cls.name)
-        check(record, entries({}, kinds_of(TASKS[name].options) if name in TASKS else {}), "task")
+        check(record, arguments_of(*[TASKS[name].options] if name in TASKS else []), "task")
         names = {f.name for f in fields(cls)} - cls.unsaved
         return cls(**{name: value for name, value in record.items() if name in names})
 
     @classmethod
+    @lru_cache
     def header_entries(cls, targets: int) -> Any:
         """Describe what training fits, as `to_dict` has it for a number of targets, see `gtx.base.schema.entries`."""
         learned = [each for each in fields(cls) if "fitted" in each.metadata]

@@ -41,7 +41,7 @@ def table() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def fitted(table: pd.DataFrame) -> gtx.MoleculeRegressor:
-    return regressor(epochs=25).fit(table.smiles, table.gap)
+    return regressor(epochs=12).fit(table.smiles, table.gap)
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from sklearn.model_selection import cross_val_score
 import gtx
 from tests.tables import TINY_ESTIMATOR, molecules, write
 
-KERNEL = {"model": "kernel", "workers": 0}
+KERNEL = {"model": "kernel", "workers": 0, "settings": {"kernel_parts": ["substructures"]}}
 KINDS: dict[str, Callable[[pd.DataFrame], Any]] = {
     "nullable": pd.DataFrame.convert_dtypes,
     "lists": lambda y: [[pd.NA if pd.isna(v) else v for v in row] for row in y.to_numpy().tolist()],
