@@ -42,4 +42,5 @@ def predict_until_killed(library: Path, out: Path, engine: Any, mark: str) -> No
             os.kill(killed, signal.SIGKILL)
             time.sleep(60)  # until this process, a worker's, ends too
 
-    predict_folder(dying(kill), library, out, engine=engine)
+    # by Ray one table at a time: each of its workers, and the reading process of each, would import everything
+    predict_folder(dying(kill), library, out, engine=engine, workers=1 if engine else None)

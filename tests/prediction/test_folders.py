@@ -214,7 +214,7 @@ def test_ray_writes_what_one_process_does_though_a_worker_is_killed(
             time.sleep(60)  # until this process of its reading pool ends too
 
     told: list[str] = []
-    outcome = predict(dying(kill_the_worker_of_ray), engine="ray", tell=lambda file, _: told.append(file))
+    outcome = predict(dying(kill_the_worker_of_ray), engine="ray", workers=1, tell=lambda file, _: told.append(file))
     assert once.exists()
     assert sorted(outcome.tables) == sorted(told) == sorted(TABLES) and list(outcome.problems) == ["damaged.csv.gz"]
     expected = alone(model, library, tmp_path / "alone")
