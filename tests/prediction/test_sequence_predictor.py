@@ -1,4 +1,4 @@
-"""A model that writes, from its file to tables of texts."""
+"""A model that writes, from its table to its file and to tables of texts."""
 
 import pickle
 from collections.abc import Callable
@@ -18,8 +18,11 @@ from gtx.prediction import ModelFileHeader, Predictor, save_model
 from gtx.sequence.model import beam_search, molecule_to_sequence
 from gtx.sequence.sequences import CHARACTER_TOKENIZER, TokenVocabulary
 from gtx.sequence.task import GeneratedTexts, SequenceGenerationTask, scores
+from gtx.training import TrainSettings
+from gtx.training_data import DataSettings
+from gtx.workflow import train_model
 from tests.molecules_for_tests import CODE_SIZES
-from tests.tables import read, write
+from tests.tables import ALONE, GOLDEN, molecules, read, write
 
 FEATURISER = Featuriser(descriptors=False)
 SOURCES = ["CCO", "c1ccccc1", "CC(=O)N", "CCCCC"]
@@ -126,3 +129,46 @@ def test_the_same_molecule_is_right_however_it_is_written() -> None:
     assert scores(answers.counts({1: "CCO"})) == {"exact_accuracy": 0.0, "molecule_accuracy": 1.0, "invalid": 0}
     assert scores(answers.counts({})) == {"exact_accuracy": None, "molecule_accuracy": None, "invalid": None}
     assert scores(replace(answers, canonical=None).counts({0: "CCO"})) == {"exact_accuracy": 1.0}
+
+
+# --- What training makes of its table, and what it refuses.
+
+
+NETWORK = {"channels": 16, "layers": 1, "heads": 2}
+SETTINGS = TrainSettings(epochs=1, model_arguments=NETWORK, progress=False, threads=1, accelerator="cpu")
+
+
+@pytest.fixture
+def data(tmp_path) -> DataSettings:
+    """Molecules and their SMILES, with everything wrong that can be."""
+    smiles = [s for s in molecules(60)["smiles"] if "Cl" not in s]
+    rows = [[s, s, ("train", "train", "val", "test")[i % 4]] for i, s in enumerate(smiles)]
+    rows[0][0] = "C1CC"  # no molecule
+    rows[1][1] = ""  # no target
+    rows[4][1] = "CCx"  # no token
+    rows[5][1] = "C" * 41  # too long
+    rows[7][1] = "CCl"  # a token that no training row has
+    source = str(write(tmp_path / "data.csv", rows, ["smiles", "product", "part"]))
+    return DataSettings(source, task=SequenceGenerationTask("product", max_tokens=40), split_column="part", workers=0)
+
+
+@pytest.mark.slow
+def test_every_row_comes_out_with_a_text_or_an_error(data: DataSettings, tmp_path) -> None:
+    train_model(data, SETTINGS, tmp_path / "out", **ALONE)
+    rows = read(tmp_path / "out" / "predictions.csv")
+    assert [i for i, row in enumerate(rows) if row["error"]] == [0, 4, 5]
+    assert all(bool(row["product_log_probability"]) != bool(row["error"]) for row in rows)
+    assert rows[4]["error"].endswith("value \"CCx\": expected tokens, got 'x' at character 3 of 'CCx'")
+    assert "has 41 tokens; the limit is 40" in rows[5]["error"]
+    assert 'row 2, column "product", value "": there is no sequence to learn' in rows[1]["warning"]
+    assert 'row 8, column "product", value "CCl": not in the vocabulary of ' in rows[7]["warning"]
+    assert "'Cl'; no training row has it, so the model cannot write it" in rows[7]["warning"]
+    assert [rows[i]["split"] for i in (0, 1, 4, 5, 7)] == ["", "", "", "", "test"]
+
+
+def test_numbers_and_sequences_do_not_go_on_from_each_other(data: DataSettings, tmp_path) -> None:
+    start = GOLDEN / "sequence.gtx"
+    numbers = DataSettings(data.data, ("part",), workers=0)
+    for table, settings in ((data, SETTINGS), (numbers, TrainSettings())):
+        with pytest.raises(InputError, match="does not support training that starts from another model"):
+            train_model(table, settings, tmp_path / "out", start=start)
