@@ -102,16 +102,12 @@ def test_a_killed_benchmark_goes_on_to_the_numbers_of_an_uninterrupted_one(words
         assert (tmp_path / "killed" / name).read_bytes() == (out / name).read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("words_more", "message"),
-    [
-        (["--repeats=1000000000"], "repeats: expected 1 to 10,000, got 1000000000"),
-        (["--test-folds=100"], "100 folds need as many groups of rows that stay together, and there are 56"),
-        (["--on-error=fail"], 'row 4, column "smiles", value "C1CC": cannot be read: unclosed ring'),
-    ],
-    ids=lambda value: value[0] if isinstance(value, list) else None,
-)
-def test_what_cannot_be_is_one_line(words: list[str], words_more: list[str], message: str, tmp_path, capsys) -> None:
-    assert main([*words, "--out", str(tmp_path / "x"), *words_more]) == 2
-    error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1
+def test_what_cannot_be_is_one_line(words: list[str], tmp_path, capsys) -> None:
+    for word, message in (
+        ("--repeats=1000000000", "repeats: expected 1 to 10,000, got 1000000000"),
+        ("--test-folds=100", "100 folds need as many groups of rows that stay together, and there are 56"),
+        ("--on-error=fail", 'row 4, column "smiles", value "C1CC": cannot be read: unclosed ring'),
+    ):
+        assert main([*words, "--out", str(tmp_path / "x"), word]) == 2
+        error = capsys.readouterr().err
+        assert message in error and error.count("\n") == 1

@@ -37,15 +37,11 @@ def told(capsys: pytest.CaptureFixture[str]) -> str:
     return text.replace("\n", "")
 
 
-def test_a_line_and_a_cell(capsys) -> None:
+def test_a_line_a_cell_and_scores(capsys) -> None:
     say(f"{EVIL}\nand a second line")
     assert told(capsys) == f"{SHOWN}\\nand a second line"
     assert cell(f"{EVIL}\nb") == SHOWN.replace("[x]", r"\[x]") + "\nb"
-
-
-def test_scores(capsys) -> None:
-    scores = {"rmse": 1.0, "mae": 0.5, "r2": None}
-    part = {**scores, "per_target": {EVIL: scores}}
+    part = several(1) | {"per_target": {EVIL: {"rmse": 1.0, "mae": 0.5, "r2": None}}}
     score_table({"train": part, "val": part, "test": part}, NumberObjective.metrics, {EVIL: "\x1b[2J"})
     assert r"\x1b[2J" in told(capsys)
 

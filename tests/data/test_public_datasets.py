@@ -79,13 +79,13 @@ def test_a_failed_download_says_what_where_and_what_to_do(toy, site, tmp_path, m
     (folder / "broken.csv").write_bytes(CONTENT)
     (folder / "login.csv").write_text("<html>smiles, please\n")
     (folder / "other.csv").write_text("smiles,z\nC,1\n")
-    reasons = {
-        "none": "404",
-        "broken": "broke after 21 of 121",
-        "login": "no column 'smiles'",
-        "other": "no column 'y'",
-    }
-    for stem, reason in reasons.items():
+    reasons = (
+        ("none", "404"),
+        ("broken", "after 21 of 121"),
+        ("login", "no column 'smiles'"),
+        ("other", "no column 'y'"),
+    )
+    for stem, reason in reasons:
         file = f"{stem}.csv"
         monkeypatch.setitem(PUBLIC_DATASETS, "toy", replace(toy, sources=(f"{address}/{file}",)))
         with pytest.raises(InputError, match=reason) as error:

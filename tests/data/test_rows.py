@@ -33,15 +33,6 @@ def test_every_row_has_one_outcome():
     assert (row_log.errors, row_log.warnings, row_log.num_errors) == ({}, {}, 2)  # taken, but still counted
 
 
-def test_failing_at_the_first_error():
-    row_log = RowLog("fail")
-    row_log.warn(1, None, None, "odd")
-    with pytest.raises(InputError, match='row 17, column "smiles", value "C1CC": unclosed ring'):
-        row_log.error(17, "smiles", "C1CC", "unclosed ring")
-    with pytest.raises(InputError, match="'report' or 'fail'"):
-        RowLog("ignore")
-
-
 def test_a_message_is_one_printable_line_of_bounded_length():
     message = format_row_message(1, "a\nb", "C\0\r\n\x1b[31m\udcff\u2028" + "C" * 500, "two\nlines")
     assert message.isprintable()

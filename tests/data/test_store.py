@@ -12,7 +12,6 @@ from torch_geometric.data import Batch
 import gtx.data.featurising as featurising
 from gtx.base.errors import InputError
 from gtx.data import MoleculeStore, featurise
-from gtx.data.store import stored_texts
 from gtx.molecules import ATOM_FEATURE_VALUES, Featuriser
 from tests.molecules_for_tests import SMILES, store
 
@@ -37,19 +36,6 @@ def test_to_data_list_gives_the_molecules_back(molecules: MoleculeStore) -> None
     assert again.edge_index.equal(molecules.batch(index).edge_index)
 
 
-def test_save_open_and_identical_bytes(molecules: MoleculeStore, tmp_path) -> None:
-    more = {"texts": "[]", "about": "eight"}
-    for name in "abcdefgh":
-        molecules.save(tmp_path / name, more)
-    assert len({(tmp_path / name).read_bytes() for name in "abcdefgh"}) == 1
-    assert stored_texts(tmp_path / "a").items() >= more.items()
-    molecules.save(tmp_path / "one")
-    again = MoleculeStore.open(tmp_path / "one")
-    index = torch.arange(len(molecules))
-    assert again.batch(index).x.equal(molecules.batch(index).x) and again.positions is None
-    assert again.bond_features.equal(molecules.bond_features)
-
-
 def test_the_columns_keep_their_names_wherever_molecules_go(molecules: MoleculeStore, tmp_path) -> None:
     molecules.save(tmp_path / "named"), replace(molecules, atom_columns=()).save(tmp_path / "nameless")
     assert molecules.atom_columns == tuple(ATOM_FEATURE_VALUES)
@@ -57,6 +43,7 @@ def test_the_columns_keep_their_names_wherever_molecules_go(molecules: MoleculeS
     for other in (opened, part, molecules.to("cpu"), pickle.loads(pickle.dumps(molecules))):
         assert other.atom_columns == molecules.atom_columns
     assert MoleculeStore.open(tmp_path / "nameless").atom_columns == ()
+    assert opened.bond_features.equal(molecules.bond_features) and opened.atom_features.equal(molecules.atom_features)
 
 
 def test_targets_of_the_wrong_length_are_named(molecules: MoleculeStore) -> None:
@@ -64,18 +51,6 @@ def test_targets_of_the_wrong_length_are_named(molecules: MoleculeStore) -> None
         molecules.with_targets(np.zeros((3, 1)))
     with pytest.raises(ValueError, match="expected stores of the same tensors, got some without y"):
         MoleculeStore.join([store(), molecules])
-
-
-def test_unknown_positions_stay_unknown(tmp_path) -> None:
-    made = store(["CCO", "[Na+].CC(=O)[O-]", "C[C@]12C[C@@]1(C)C2"], conformers=True)
-    known = [True] * 3 + [False] + [True] * 4 + [False] * 6
-    made.save(tmp_path / "store")
-    for kept in (made, MoleculeStore.open(tmp_path / "store"), made.subset(torch.arange(3))):
-        assert kept.positions.dtype == torch.float32
-        for positions in (kept.positions, kept.batch().pos):
-            assert positions.isfinite().all(dim=1).tolist() == known
-    parts = made.batch(torch.tensor([2, 0])).to_data_list()
-    assert parts[0].pos.isnan().all() and parts[1].pos.equal(made.positions[:3])
 
 
 LARGE = [*SMILES, "C" * 300, "[Na+].CC(=O)[O-]", "O"]
@@ -211,6 +186,8 @@ def test_conformers_are_cached_with_their_failures(tmp_path, monkeypatch) -> Non
         assert known.tolist() == [True] * 3 + [False] * 6 + [False] + [True] * 4  # atoms of the three that can be read
         assert done.warnings[1][-1].startswith("no conformer could be made") and not done.errors[1]
         assert done.errors[2] and not done.warnings[0]
+        parts = done.store.subset(torch.tensor([2, 0])).batch().to_data_list()
+        assert [part.pos.isfinite().all(dim=1).tolist() for part in parts] == [known[9:].tolist(), [True] * 3]
     assert first.warnings == again.warnings
     torch.testing.assert_close(again.store.positions, first.store.positions, equal_nan=True, rtol=0, atol=0)
     featurise(Featuriser(coordinates=True), texts, cache=tmp_path)

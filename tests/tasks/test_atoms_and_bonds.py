@@ -115,41 +115,49 @@ def test_the_report_of_classes_has_their_pictures(run: Path) -> None:
 # --- Rows: bad lists are errors.
 
 
-def test_a_list_of_another_length_is_an_error_of_its_row(tmp_path) -> None:
-    cells = ["[1, 2, 3]", "[1, 2]", "", "[null, 5, null]", "[1, 2, x]", "[1, 2, 3, 4]"]
-    rows, how = [["CCO", cell, "train"] for cell in cells], {"task": Regression("q", level="atom")}
-    data = load(tmp_path / "t.csv", rows, ["smiles", "q", "split"], **how, split_column="split")
-    errors = data.files[0].row_log.errors
-    assert list(errors) == [5, 2, 6]
-    assert errors[2].endswith('value "[1, 2]": has 2 numbers; expected one for each of the molecule\'s 3 atoms')
-    assert errors[6].endswith("of the molecule's 3 atoms; --hydrogens makes atoms of hydrogens too")
-    assert errors[5].endswith("item 3, 'x', is neither a finite number nor null")
-    assert sum(map(len, data.split.values())) == 2  # without any value, a row is only predicted
-    y = data.store.atom_y[:, 0].reshape(3, 3)
-    np.testing.assert_array_equal(y, [[1, 2, 3], [np.nan] * 3, [np.nan, 5, np.nan]])
+NONE = [np.nan] * 3
+EACH = "expected one for each of the molecule's"
+ATOMS = ["[1, 2, 3]", "[1, 2]", "", "[null, 5, null]", "[1, 2, x]", "[1, 2, 3, 4]"]
+LABELS = ["[0, 1, 0]", "[0, 1]", "", "[null, 1, null]", '[0, "1", [1]]', "['0, 1, 0]", "0 1 1"]
 
 
-def test_bonds_are_in_the_order_of_rdkit(tmp_path) -> None:
-    rows, how = [["CC=O", "[1, 2]", "train"], ["C", "[]", ""], ["CO", "[1, 2]", "train"]], {"split_column": "split"}
-    data = load(tmp_path / "t.csv", rows, ["smiles", "b", "split"], task=Regression("b", level="bond"), **how)
-    assert "has 2 numbers; expected one for each of the molecule's 1 bond" in data.files[0].row_log.errors[3]
-    assert data.store.bond_y[:, 0].tolist() == [1, 1, 2, 2] and data.store.bonds[:, 2].tolist() == [1, 2]
+@pytest.mark.parametrize(
+    ("task", "cells", "y", "errors"),
+    [
+        (
+            Regression("q", level="atom"),
+            ATOMS,
+            [[1, 2, 3], NONE, [np.nan, 5, np.nan]],
+            {2: f'value "[1, 2]": has 2 numbers; {EACH} 3 atoms', 5: "item 3, 'x', is neither a finite number nor null"}
+            | {6: f"{EACH} 3 atoms; --hydrogens makes atoms of hydrogens too"},
+        ),
+        (Regression("q", level="bond"), ["[1, 2]", "[1]"], [[1, 1, 2, 2]], {2: f"has 1 number; {EACH} 2 bonds"}),
+        (
+            InferredTask("q", level="atom"),
+            LABELS,
+            [[0, 1, 0], NONE, [np.nan, 1, np.nan], [0, 1, 1]],
+            {2: f"has 2 classes; {EACH} 3 atoms", 5: "item 3 is neither a word nor a number nor null"}
+            | {6: "item 1, '0, has a quote on one side"},
+        ),
+    ],
+    ids=["numbers of atoms", "numbers of bonds", "classes of atoms"],
+)
+def test_a_list_that_is_wrong_is_an_error_of_its_row(task, cells, y, errors, tmp_path) -> None:
+    rows = [["CCO", cell, "train"] for cell in cells]
+    data = load(tmp_path / "t.csv", rows, ["smiles", "q", "split"], task=task, split_column="split")
+    found = data.files[0].row_log.errors
+    assert found.keys() == errors.keys() and all(found[row].endswith(words) for row, words in errors.items())
+    parts = data.store.bond_y if data.store.atom_y is None else data.store.atom_y
+    np.testing.assert_array_equal(parts.reshape(len(y), -1), y)
+    assert len(data.split["train"]) == len(y) - y.count(NONE)  # without any value, a row is only predicted
 
 
-def test_a_list_that_is_wrong_is_an_error_of_its_row(tmp_path) -> None:
-    cells = ["[0, 1, 0]", "[0, 1]", "", "[null, 1, null]", '[0, "1", [1]]', "['0, 1, 0]", "0 1 1"]
-    rows, task = [["CCO", cell] for cell in cells], InferredTask("site", level="atom")
+def test_a_class_of_an_atom_that_training_lacks_is_an_error_of_its_row(tmp_path) -> None:
     two = str(write(tmp_path / "v.csv", [["CCO", "[0, 1, 0]"], ["CCO", "[0, 2, 0]"]], ["smiles", "site"]))
+    rows, task = [["CCO", "[0, 1, 0]"]] * 3, InferredTask("site", level="atom")
     data = load(tmp_path / "t.csv", rows, ["smiles", "site"], task=task, val=two, test=two)
-    errors = data.files[0].row_log.errors
-    assert sorted(errors) == [2, 5, 6]
-    assert errors[2].endswith("has 2 classes; expected one for each of the molecule's 3 atoms")
-    assert errors[5].endswith("item 3 is neither a word nor a number nor null")
-    assert errors[6].endswith("item 1, '0, has a quote on one side")
     (other,) = data.files[1].row_log.errors.values()
     assert other.endswith("item 2, '2', is none of the classes '0', '1' of the training table, nor null")
-    y = data.store.atom_y[:, 0].reshape(-1, 3)[:3]
-    np.testing.assert_array_equal(y, [[0, 1, 0], [np.nan] * 3, [np.nan, 1, np.nan]])
     assert type(data.task) is BinaryClassification and data.task.columns.labels(0) == ("0", "1")
 
 
@@ -362,7 +370,7 @@ def test_a_column_beside_the_molecule_may_be_the_total(tmp_path) -> None:
     file = (tmp_path / "t.csv", cells, ["smiles", "q", "total", "split"])
     columns = FeatureColumns(("temperature", "total"), blanks=True)
     how = {"task": Regression("q", level="atom", sum_to="total"), "split_column": "split"}
-    with pytest.raises(InputError, match="sum_to: expected charge, a number or one of --feature-columns, got 'total'"):
+    with pytest.raises(InputError, match="sum_to: expected charge, a number or one of .feature_columns., got 'total'"):
         load(*file, **how)
     data = load(*file, **how, features=FeatureColumns(("total",)))
     task = data.task.fit(data.store)
@@ -379,7 +387,8 @@ def test_a_column_beside_the_molecule_may_be_the_total(tmp_path) -> None:
 
 # --- Several tasks: no task disturbs another.
 
-TOGETHER = TaskList(tasks=(Regression("a", level="atom"), Regression("y"), Regression("b", level="bond")))
+Y, OF_ATOMS, OF_BONDS = Regression("y"), Regression("a", level="atom"), Regression("b", level="bond")
+TOGETHER = TaskList(tasks=(OF_ATOMS, Y, OF_BONDS))
 
 
 @pytest.fixture(scope="module")
@@ -393,14 +402,6 @@ def several() -> tuple[TaskList, MoleculeStore, MoleculeStore, standard]:
     model = standard(1, **sizes(), also={"atom": 1, "bond": 1}, **TINY["model_arguments"]).double().eval()
     task = TOGETHER.fit(made)
     return task, made, task.objective.examples(made), model
-
-
-def test_the_loss_is_the_sum_of_the_losses_of_the_tasks(several: tuple) -> None:
-    task, _, examples, model = several
-    batch = examples.batch()
-    outputs = task.objective.forward(model, batch)
-    each = [own.objective.mean_loss(output, batch) for own, output in zip(task.tasks, outputs, strict=True)]
-    torch.testing.assert_close(task.objective.mean_loss(outputs, batch), sum(each))
 
 
 def test_batches_of_an_epoch_give_every_atom_and_bond_the_same_say(several: tuple) -> None:
@@ -427,7 +428,7 @@ def test_a_molecule_teaches_only_what_is_known_of_it(several: tuple) -> None:
     assert sizes["molecule"] == 0 and sizes["atom"] > 0 and sizes["bond"] > 0
 
 
-def test_the_score_of_an_epoch_is_the_mean_over_targets(several: tuple) -> None:
+def test_the_loss_is_the_sum_over_tasks_and_the_score_of_an_epoch_the_mean_over_targets(several: tuple) -> None:
     task, molecules, examples, model = several
     batch = examples.batch()
     with torch.no_grad():
@@ -439,6 +440,8 @@ def test_the_score_of_an_epoch_is_the_mean_over_targets(several: tuple) -> None:
     ]
     assert logged["val_score"] == pytest.approx(np.mean([each["val_score"] for each in alone]))
     assert logged["val_loss"] == pytest.approx(sum(each["val_loss"] for each in alone))
+    losses = [each.objective.mean_loss(own, batch) for each, own in zip(task.tasks, output, strict=True)]
+    torch.testing.assert_close(task.objective.mean_loss(output, batch), sum(losses))
 
 
 def test_scales_are_taken_over_level_by_level(several: tuple) -> None:
@@ -462,21 +465,12 @@ def test_means_are_over_the_targets_that_have_a_score() -> None:
 @pytest.mark.parametrize(
     ("tasks", "words"),
     [
-        ((Regression("y"),), "together are two or three"),
-        (
-            (Regression("a", level="atom"), Regression("b", level="atom")),
-            "one of molecules, one of atoms and one of bonds: got atoms, atoms",
-        ),
-        (
-            (Regression("a", level="atom"), InferredTask("b", level="atom")),
-            "one of atoms and one of bonds: got atoms, atom-classes",
-        ),
-        (
-            (BinaryClassification("y"), Regression("a", level="atom")),
-            "together are regression, atoms, .*; got classification",
-        ),
-        ((Regression("y"), Regression("y", level="atom")), "'y' is named twice"),
-        ((Regression("y", uncertainty="similarity"), Regression("a", level="atom")), "similarity does not go together"),
+        ((Y,), "together are two or three"),
+        ((OF_ATOMS, Regression("b", level="atom")), "of molecules, one of atoms and one of bonds: got atoms, atoms"),
+        ((OF_ATOMS, InferredTask("b", level="atom")), "one of atoms and one of bonds: got atoms, atom-classes"),
+        ((BinaryClassification("y"), OF_ATOMS), "together are regression, atoms, .*; got classification"),
+        ((Y, Regression("y", level="atom")), "'y' is named twice"),
+        ((Regression("y", uncertainty="similarity"), OF_ATOMS), "similarity does not go together"),
     ],
 )
 def test_what_does_not_go_together_is_refused(tasks: tuple, words: str) -> None:

@@ -211,13 +211,6 @@ def test_a_damaged_foundation_is_refused(pretrained: Path, tmp_path, monkeypatch
 
     tensors, (_, header, _) = load_file(pretrained / "foundation.gtx"), read_model(pretrained / "foundation.gtx")
     plain = header.to_dict() | {"members": 1}
-    name = "members.0.head.0.weight"
-    changed(tensors | {name: tensors[name].clone().fill_(float("nan"))}, plain)
-    with pytest.raises(InputError, match=f"tensor {name}: expected finite numbers, got nan"):
-        gtx.load("foundation")
     changed(tensors, plain | {"settings": {"tuning": {"rates": {"all": -1}}}})
     with pytest.raises(InputError, match="all: expected a number of 0 or more"):
-        gtx.load("foundation")
-    changed(tensors, plain | {"featuriser": plain["featuriser"] | {"hash": "another"}})
-    with pytest.raises(InputError, match="describes molecules differently"):
         gtx.load("foundation")

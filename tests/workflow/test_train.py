@@ -111,13 +111,9 @@ def test_a_split_column_is_obeyed_and_its_leaks_are_said(tmp_path) -> None:
     assert [row["split1"] for row in rows] == [row["split"] for row in rows] == ["train"] * 10 + ["test"] * 10
 
 
-def test_again_it_is_finished_and_other_settings_are_refused(run: tuple[Path, RunResult]) -> None:
-    folder, outcome = run
+def test_another_table_is_another_run(run: tuple[Path, RunResult]) -> None:
+    folder, _ = run
     data = DataSettings(str(folder / "data.csv"), ("gap", "dipole"), smiles_column="structure SMILES", workers=0)
-    again = train_model(data, TrainSettings(**TINY), folder / "out")
-    assert again.was_finished and again.metrics == outcome.metrics
-    with pytest.raises(InputError, match=r"settings\.lr \(0\.001 there, 0\.01 now\)"):
-        train_model(data, TrainSettings(**TINY, lr=0.01), folder / "out")
     (folder / "data.csv").write_text((folder / "data.csv").read_text().replace("000,", "999,"))
     with pytest.raises(InputError, match=r"data\.sha256"):
         train_model(data, TrainSettings(**TINY), folder / "out")
