@@ -370,7 +370,7 @@ def test_a_column_beside_the_molecule_may_be_the_total(tmp_path) -> None:
     file = (tmp_path / "t.csv", cells, ["smiles", "q", "total", "split"])
     columns = FeatureColumns(("temperature", "total"), blanks=True)
     how = {"task": Regression("q", level="atom", sum_to="total"), "split_column": "split"}
-    with pytest.raises(InputError, match="sum_to: expected charge, a number or one of .feature_columns., got 'total'"):
+    with pytest.raises(InputError, match="sum_to: expected charge, a number or one of `feature_columns`, got 'total'"):
         load(*file, **how)
     data = load(*file, **how, features=FeatureColumns(("total",)))
     task = data.task.fit(data.store)
