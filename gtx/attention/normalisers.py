@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import torch
@@ -18,32 +17,7 @@ from gtx.graph import BipartiteGraph, CompleteGraph
 # --- The edges of a graph grouped by the receiver they go into: what a normaliser works on, in either layout.
 
 
-class ReceiverAggregator(ABC):
-    """Base class for sums, maxima and softmaxes over the edges into each receiver.
-
-    Inputs and outputs have one entry per edge: `[E, H]` for an edge list, `[b, receivers, senders, H]` for a padded
-    group of complete graphs. A result for a receiver is returned for each of its edges (or broadcast), so that a
-    normaliser is one equation for both layouts.
-    """
-
-    @abstractmethod
-    def softmax(self, score: Tensor) -> Tensor:
-        """Compute a softmax over the edges into each receiver; the result is exactly 0 for pairs without an edge."""
-
-    @abstractmethod
-    def sum(self, values: Tensor) -> Tensor:
-        """Sum the values over all edges into the receiver of each edge."""
-
-    @abstractmethod
-    def max(self, values: Tensor) -> Tensor:
-        """Take the largest value over all edges into the receiver of each edge."""
-
-    @abstractmethod
-    def only(self, values: Tensor) -> Tensor:
-        """Set the values of pairs without an edge to 0."""
-
-
-class EdgeListAggregator(ReceiverAggregator):
+class EdgeListAggregator:
     """Sums, maxima and softmaxes over the edges into each node, for a graph given as an edge list.
 
     Args:
@@ -56,20 +30,24 @@ class EdgeListAggregator(ReceiverAggregator):
         self.num_receivers = num_receivers
 
     def softmax(self, score: Tensor) -> Tensor:
+        """Compute a softmax over the edges into each receiver; the result is exactly 0 for pairs without an edge."""
         return softmax(score, self.receiver, num_nodes=self.num_receivers)
 
     def sum(self, values: Tensor) -> Tensor:
+        """Sum the values over all edges into the receiver of each edge."""
         return scatter(values, self.receiver, 0, self.num_receivers, "sum")[self.receiver]
 
     def max(self, values: Tensor) -> Tensor:
+        """Take the largest value over all edges into the receiver of each edge."""
         return scatter(values, self.receiver, 0, self.num_receivers, "max")[self.receiver]
 
     def only(self, values: Tensor) -> Tensor:
+        """Set the values of pairs without an edge to 0; an edge list has no such pairs."""
         return values
 
 
-class CompleteGraphAggregator(ReceiverAggregator):
-    """Sums, maxima and softmaxes over the edges into each node, for padded complete graphs of similar size.
+class CompleteGraphAggregator:
+    """The same, by the same methods, for padded complete graphs of similar size.
 
     The softmax is in the memory order `[b, H, receivers, senders]`.
 
@@ -105,6 +83,15 @@ class CompleteGraphAggregator(ReceiverAggregator):
 
     def only(self, values: Tensor) -> Tensor:
         return values.masked_fill(self.absent, 0.0)
+
+
+ReceiverAggregator = EdgeListAggregator | CompleteGraphAggregator
+"""Sums, maxima and softmaxes over the edges into each receiver.
+
+Inputs and outputs have one entry per edge: `[E, H]` for an edge list, `[b, receivers, senders, H]` for a padded group
+of complete graphs. A result for a receiver is returned for each of its edges (or broadcast), so that a normaliser is
+one equation for both layouts.
+"""
 
 
 # --- Normalisers: from the scores of the edges into a receiver to their weights.

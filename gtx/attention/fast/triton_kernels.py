@@ -85,11 +85,10 @@ def _weights(q, k, BIAS, MASK, at, inside, bias_pair, bias_at, SUMS: tl.constexp
 
 
 @triton.jit
-def _rows(X, node, row, n, head, stride, head_stride, channels: tl.constexpr, TILE: tl.constexpr):
-    """Rows of one molecule and head, `[rows, TILE]`, with zeros beyond the molecule and beyond the channels."""
+def _tile(X, start, inside, columns, TILE: tl.constexpr):
+    """Load rows of X, `[rows, TILE]`, each from its start on, with zeros where a row or a column is not there."""
     c = tl.arange(0, TILE)
-    at = (node + row[:, None]) * stride + head * head_stride + c[None, :]
-    return tl.load(X + at, mask=(row[:, None] < n) & (c[None, :] < channels), other=0.0)
+    return tl.load(X + start[:, None] + c[None, :], mask=inside[:, None] & (c[None, :] < columns), other=0.0)
 
 
 @triton.jit
@@ -120,13 +119,13 @@ def forward(
         return
     each = tl.arange(0, T)
     of_head = head.to(tl.int64) * pairs
-    k = _rows(K, node, each, n, head, kn, kh, C, C_TILE)
-    v = _rows(V, node, each, n, head, vn, vh, D, D_TILE)
+    k = _tile(K, (node + each) * kn + head * kh, each < n, C, C_TILE)
+    v = _tile(V, (node + each) * vn + head * vh, each < n, D, D_TILE)
     for start in range(0, n, R):
         row = start + tl.arange(0, R)
         inside = (row[:, None] < n) & (each[None, :] < n)
         at = pair + row[:, None] * n + each[None, :]
-        q = _rows(Q, node, row, n, head, qn, qh, C, C_TILE)
+        q = _tile(Q, (node + row) * qn + head * qh, row < n, C, C_TILE)
         p = _weights(q, k, BIAS, MASK, at, inside, bias_pair, head.to(tl.int64) * bias_head, SUMS, PRECISION)
         if SEED is not None:
             kept = _dropout_mask(tl.load(SEED), node.to(tl.int32) + row, head, dropout, T)
@@ -158,15 +157,15 @@ def backward(
         return
     each = tl.arange(0, T)
     of_head = head.to(tl.int64) * pairs
-    k = _rows(K, node, each, n, head, kn, kh, C, C_TILE)
-    v = _rows(V, node, each, n, head, vn, vh, D, D_TILE)
+    k = _tile(K, (node + each) * kn + head * kh, each < n, C, C_TILE)
+    v = _tile(V, (node + each) * vn + head * vh, each < n, D, D_TILE)
     dk, dv = tl.zeros([T, C_TILE], SUMS), tl.zeros([T, D_TILE], SUMS)
     for start in range(0, n, R):
         row = start + tl.arange(0, R)
         inside = (row[:, None] < n) & (each[None, :] < n)
         at = pair + row[:, None] * n + each[None, :]
-        q = _rows(Q, node, row, n, head, qn, qh, C, C_TILE)
-        g = _rows(GRAD, node, row, n, head, H * D, D, D, D_TILE)
+        q = _tile(Q, (node + row) * qn + head * qh, row < n, C, C_TILE)
+        g = _tile(GRAD, (node + row) * H * D + head * D, row < n, D, D_TILE)
         p = _weights(q, k, BIAS, MASK, at, inside, bias_pair, head.to(tl.int64) * bias_head, SUMS, PRECISION)
         dp = _dot(g, tl.trans(v), SUMS, PRECISION)
         if GRAD_WEIGHTS is not None:
@@ -188,30 +187,6 @@ def backward(
     _put(DV, dv, node, each, n, head, H, D, D_TILE)
 
 
-@triton.jit
-def _pairs(X, pair, n, H: tl.constexpr, stride, H_TILE: tl.constexpr, T: tl.constexpr):
-    """Load the n pairs of X, `[H, P]`, from `pair` on, as `[H_TILE, T]`."""
-    h, s = tl.arange(0, H_TILE), tl.arange(0, T)
-    at = h[:, None].to(tl.int64) * stride + pair + s[None, :]
-    return tl.load(X + at, mask=(h[:, None] < H) & (s[None, :] < n), other=0.0)
-
-
-@triton.jit
-def _heads(X, receiver, H: tl.constexpr, K: tl.constexpr, H_TILE: tl.constexpr, K_TILE: tl.constexpr):
-    """Load one receiver of X, `[N, H, K]`, as `[H_TILE, K_TILE]`."""
-    h, k = tl.arange(0, H_TILE), tl.arange(0, K_TILE)
-    at = (receiver * H + h[:, None]) * K + k[None, :]
-    return tl.load(X + at, mask=(h[:, None] < H) & (k[None, :] < K), other=0.0)
-
-
-@triton.jit
-def _features(E, pair, n, K: tl.constexpr, K_TILE: tl.constexpr, T: tl.constexpr):
-    """Load the n pairs of E, `[P, K]`, from `pair` on, as `[T, K_TILE]`."""
-    s, k = tl.arange(0, T), tl.arange(0, K_TILE)
-    at = (pair + s[:, None]) * K + k[None, :]
-    return tl.load(E + at, mask=(s[:, None] < n) & (k[None, :] < K), other=0.0)
-
-
 @triton.jit(do_not_specialize=VARYING)
 def spread(
     E, A, BIAS, OUT, MOLECULES, first, least, molecules, pairs, bias_pair, bias_head,
@@ -228,8 +203,9 @@ def spread(
     there = (h[:, None] < H) & (s[None, :] < n)
     for row in range(start, tl.minimum(start + R, n)):
         of_row = pair + row * n
-        a = _heads(A, node + row, H, K, H_TILE, K_TILE)
-        x = _dot(a, tl.trans(_features(E, of_row, n, K, K_TILE, T)).to(a.dtype), SUMS, PRECISION)
+        a = _tile(A, ((node + row) * H + h) * K, h < H, K, K_TILE)
+        e = _tile(E, (of_row + s) * K, s < n, K, K_TILE)
+        x = _dot(a, tl.trans(e).to(a.dtype), SUMS, PRECISION)
         if BIAS is not None:
             at = (of_row + s[None, :]) * bias_pair + h[:, None].to(tl.int64) * bias_head
             x += tl.load(BIAS + at, mask=there, other=0.0).to(SUMS)
@@ -249,10 +225,10 @@ def collect(
     if (n <= least) | (n > T):
         return
     kind = OUT.dtype.element_ty
-    h, k = tl.arange(0, H_TILE), tl.arange(0, K_TILE)
+    h, k, s = tl.arange(0, H_TILE), tl.arange(0, K_TILE), tl.arange(0, T)
     for row in range(start, tl.minimum(start + R, n)):
-        w = _pairs(W, pair + row * n, n, H, pairs, H_TILE, T)
-        e = _features(E, pair + row * n, n, K, K_TILE, T)
+        w = _tile(W, h.to(tl.int64) * pairs + pair + row * n, h < H, n, T)
+        e = _tile(E, (pair + row * n + s) * K, s < n, K, K_TILE)
         x = _dot(w.to(kind), e.to(kind), SUMS, PRECISION)
         at = ((node + row) * H + h[:, None]) * K + k[None, :]
         tl.store(OUT + at, x.to(kind), mask=(h[:, None] < H) & (k[None, :] < K))
@@ -270,15 +246,17 @@ def outer(
     node, pair, n = _molecule(MOLECULES, molecule, molecules)
     if (n <= least) | (n > T):
         return
-    s, k = tl.arange(0, T), tl.arange(0, K_TILE)
+    h, k, s = tl.arange(0, H_TILE), tl.arange(0, K_TILE), tl.arange(0, T)
     for row in range(start, tl.minimum(start + R, n)):
         of_row = pair + row * n
         x = tl.zeros([T, K_TILE], SUMS)
         if A is not None:
-            a = _heads(A, node + row, H, K, H_TILE, K_TILE)
-            x += _dot(tl.trans(_pairs(W, of_row, n, H, pairs, H_TILE, T)).to(a.dtype), a, SUMS, PRECISION)
+            a = _tile(A, ((node + row) * H + h) * K, h < H, K, K_TILE)
+            w = _tile(W, h.to(tl.int64) * pairs + of_row, h < H, n, T)
+            x += _dot(tl.trans(w).to(a.dtype), a, SUMS, PRECISION)
         if A2 is not None:
-            a = _heads(A2, node + row, H, K, H_TILE, K_TILE)
-            x += _dot(tl.trans(_pairs(W2, of_row, n, H, pairs, H_TILE, T)).to(a.dtype), a, SUMS, PRECISION)
+            a = _tile(A2, ((node + row) * H + h) * K, h < H, K, K_TILE)
+            w = _tile(W2, h.to(tl.int64) * pairs + of_row, h < H, n, T)
+            x += _dot(tl.trans(w).to(a.dtype), a, SUMS, PRECISION)
         at = (of_row + s[:, None]) * K + k[None, :]
         tl.store(OUT + at, x.to(OUT.dtype.element_ty), mask=(s[:, None] < n) & (k[None, :] < K))
