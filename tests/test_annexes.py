@@ -60,9 +60,8 @@ assert "explain" in listed and not any(f" {command} " in listed for command in G
 assert all(f" {command} " in listed for command in LEFT)
 assert all(main([command, "run/model.gtx"]) == 2 for command in GONE)
 assert ("sequence" in printed("train", "--help", "all")) == SEQUENCE
-MORE
-assert main(["predict", "MODEL", "CCO"]) == 0
-assert (main(["predict", "SEQUENCE_MODEL", "CCO"]) == 0) == SEQUENCE
+assert main(["predict", MODEL, "CCO"]) == 0
+assert (main(["predict", SEQUENCE_MODEL, "CCO"]) == 0) == SEQUENCE
 """
 
 
@@ -85,18 +84,16 @@ def prepare(folder: Path, deleted: list[str]) -> list[str]:
     rows = [f"{'C' * (1 + i % 7)}{'ONF'[i % 3]},{i % 7 + i % 3}" for i in range(40)]
     (folder / "table.csv").write_text("\n".join(["smiles,y", *rows]))
     gone = [name for name, module in ADDED["gtx.commands"].items() if module.split(".")[1] in deleted]
-    script = CORE
-    for word, value in {
-        "GONE": repr(gone),
-        "LEFT": repr(sorted(set(ADDED["gtx.commands"]) - set(gone))),
+    values = {
+        "GONE": gone,
+        "LEFT": sorted(set(ADDED["gtx.commands"]) - set(gone)),
+        "SEQUENCE": "sequence" not in deleted,
         "SEQUENCE_MODEL": str(GOLDEN / "sequence.gtx"),
-        "SEQUENCE": repr("sequence" not in deleted),
         "MODEL": str(GOLDEN / "mix.gtx"),
-        "MORE": TRAIN if deleted == ANNEXES else "",
-        "SWITCH": repr("1" if "fast" in deleted else "0"),
-    }.items():
-        script = script.replace(word, value)
-    (folder / "script.py").write_text(script)
+        "SWITCH": "1" if "fast" in deleted else "0",
+    }
+    lines = [f"{name} = {value!r}\n" for name, value in values.items()]
+    (folder / "script.py").write_text("".join([*lines, CORE, TRAIN if deleted == ANNEXES else ""]))
     return gone
 
 

@@ -88,15 +88,8 @@ def test_edges_are_the_pairs_that_the_mask_keeps() -> None:
     assert graph.edge_index.T.tolist() == kept
     assert graph.num_edges == len(kept) == int(MASK.sum())
     assert graph.num_pairs == GRAPH.num_pairs == 35 and graph.pair_index.equal(GRAPH.pair_index)
+    assert graph.select(GRAPH.pair_index.T).equal(graph.edge_index.T) and GRAPH.select(MASK) is MASK
     assert repr(graph) == f"CompleteGraph(num_graphs=4, num_nodes=9, num_edges={len(kept)} of 35)"
-
-
-def test_features_of_pairs_become_features_of_edges_in_order() -> None:
-    sender, receiver = GRAPH.pair_index
-    graph = GRAPH.masked(MASK)
-    chosen = graph.select(100 * receiver + sender)
-    assert chosen.equal(100 * graph.edge_index[1] + graph.edge_index[0])
-    assert GRAPH.select(sender) is sender
 
 
 def test_masks_add_up_and_the_first_graph_keeps_its_edges() -> None:
@@ -125,16 +118,11 @@ def test_travels_as_a_pytree_with_its_mask() -> None:
 
 
 # --- A graph of constant shape, which holds the complete graphs of its molecules and a ghost: what its models say of
-# outputs and gradients is in `tests/models/test_constant_shape.py`.
+# outputs and gradients is in `tests/models/test_constant_shape.py`, that nothing is read back from the device in
+# `tests/training/test_capture.py`.
 
 
 BATCH_SHAPE = BatchShape(23, 120, 0, ((1, 8), (2, 5), (3, 2)))
-
-
-def test_nothing_is_read_back_from_the_device() -> None:
-    graph = ConstantShapeGraph.from_sizes(torch.tensor([7, 4, 4, 2, 1, 0], device="meta"), BATCH_SHAPE)
-    grown = add_virtual_nodes(graph.masked(torch.ones(120, dtype=torch.bool, device="meta")), 2)
-    assert grown.graph.num_nodes == 23 + 2 * 7 and grown.graph.packed.nodes.row_of_slot.device.type == "meta"
 
 
 def test_what_has_no_constant_shape_is_refused() -> None:

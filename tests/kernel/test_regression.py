@@ -115,15 +115,6 @@ def test_classes_have_the_probabilities_of_new_molecules(several: bool, many: Mo
     assert loss < np.log(3 if several else 2)
 
 
-def test_blanks_of_one_target_leave_the_others_alone(many: MoleculeStore) -> None:
-    y = many.y.clone()
-    y[::3, 1] = torch.nan
-    model, _ = solved(many.with_targets(y))
-    whole, _ = solved(many, labels=[model.labels])
-    torch.testing.assert_close(model(whole_batch())[:, 0], whole(whole_batch())[:, 0])
-    assert (model.dual[::3, 1] == 0).all()
-
-
 FOUNDATION = {"sha256": "0", "width": 16}
 
 

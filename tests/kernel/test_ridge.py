@@ -47,6 +47,7 @@ def test_blanks_are_as_rows_that_are_not_there() -> None:
     alone = solve_kernel_ridge(kernel[rows][:, rows], torch.arange(len(rows)), y[rows, 1:])
     assert rows_of_equal_cost(1000, y) == int(1000 / 2 ** (1 / 3)) and cost(y) == 40**3 + 26**3
     torch.testing.assert_close(found.dual[rows, 1], alone.dual[:, 0])
+    torch.testing.assert_close(found.dual[:, 0], solve_kernel_ridge(kernel, torch.arange(40), y[:, :1]).dual[:, 0])
     assert (found.dual[::3, 1] == 0).all() and found.left_out[::3, 1].isnan().all()
     torch.testing.assert_close(found.scale[1], alone.scale[0])
 

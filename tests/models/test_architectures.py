@@ -1,6 +1,7 @@
 """Every named model keeps the guarantees: renumbering, batch-mates, layouts, edge cases, gradients."""
 
 import inspect
+from functools import partial
 
 import pytest
 import torch
@@ -8,7 +9,8 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 import gtx.models
-from gtx.models import ARCHITECTURES, GraphTransformer
+from gtx.encodings import ExpNormDistance, FourierDistance
+from gtx.models import ARCHITECTURES, GraphTransformer, graph_transformer
 from gtx.molecules import Featuriser
 from gtx.testing import check_model, example_batch, renumbered
 from tests.molecules_for_tests import CODE_SIZES, in_double, store, whole_batch
@@ -127,10 +129,17 @@ def test_an_atom_without_edges_is_not_seen(name: str, batch: Batch) -> None:
     close(model.nodes(other, graph)[rest], model.nodes(here, graph)[rest], 1e-6)
 
 
-@pytest.mark.parametrize("name", IN_SPACE)
+READING_SPACE = {name: partial(make, name, coordinates=True) for name in IN_SPACE}
+READING_SPACE["moments"] = partial(make, "standard", coordinates=True, moments=8)
+READING_SPACE["other distances"] = lambda: graph_transformer(
+    2, **CODE_SIZES, encodings=[FourierDistance(4), ExpNormDistance(6, learned=True)], channels=16, layers=2, heads=4
+).eval()
+
+
+@pytest.mark.parametrize("name", READING_SPACE)
 def test_forces_and_what_trains_on_them_are_right(name: str, batch: Batch) -> None:
     """The first derivative by positions, and that of a loss on it, against central differences in one direction."""
-    model = make(name, coordinates=True).double()
+    model = READING_SPACE[name]().double()
     here = in_double(batch)
     known = here.pos.isfinite()
     along = torch.randn(here.pos.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(2)) * known

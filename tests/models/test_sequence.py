@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from gtx.models import GraphTransformer, standard
-from gtx.sequence.model import MoleculeToSequenceModel, greedy_search
+from gtx.sequence.model import MoleculeToSequenceModel, beam_search, greedy_search
 from gtx.sequence.sequences import END_TOKEN, START_TOKEN, SequenceBatch, TokenVocabulary
 from tests.molecules_for_tests import CODE_SIZES, SMILES, renumbered, whole_batch
 
@@ -28,66 +28,21 @@ def model(**setting: object) -> MoleculeToSequenceModel:
     return made
 
 
-def test_gradients_from_the_future_and_from_others_are_exactly_zero() -> None:
-    made = model()
-    embedded: list[Tensor] = []
-    made.decoder.embedding.register_forward_hook(lambda module, inputs, out: embedded.append(out))
-    logits = made(whole_batch(), READ)
-    for t in range(0, len(logits), 7):
-        (grad,) = torch.autograd.grad(logits[t].square().sum(), embedded[0], retain_graph=True)
-        start = int(READ.ptr[READ.owner[t]])
-        assert grad.ne(0).any(1).nonzero().squeeze(1).tolist() == list(range(start, t + 1))
-
-
-class Rereading:
-    """Decoding without a cache: every step reads all tokens again. It defines what decoding with a cache computes."""
-
-    def __init__(self, model: MoleculeToSequenceModel) -> None:
-        self.model = model
-        self.device = model.decoder.embedding.bias.device
-
-    def begin(self, source: object, limit: int) -> "Rereading":
-        self.memory, self.tokens = self.model.read(source), None
-        self.rows = len(self.memory)
-        return self
-
-    def step(self, tokens: Tensor) -> Tensor:
-        column = tokens[:, None]
-        self.tokens = column if self.tokens is None else torch.cat([self.tokens, column], 1)
-        rows, length = self.tokens.shape
-        ptr = torch.arange(rows + 1) * length
-        return self.model.write(SequenceBatch(self.tokens.flatten(), ptr), self.memory)[ptr[1:] - 1]
-
-    def select(self, rows: Tensor) -> None:
-        self.tokens = None if self.tokens is None else self.tokens[rows]
-        self.memory = self.memory.subset(rows)
-        self.rows = len(rows)
-
-
 @pytest.mark.parametrize("norm_first", [False, True])
-def test_token_by_token_the_cache_gives_what_reading_again_gives(norm_first: bool) -> None:
+def test_written_as_taught(norm_first: bool) -> None:
+    """What is written token by token, with a cache whose rows leave, double and change places, has the probability that
+    reading it at once gives: so no token sees the future."""
     made = model(norm_first=norm_first)
-    kept, again = (each.begin(whole_batch(), 9) for each in (made, Rereading(made)))
-    assert kept.rows == again.rows == 9
-    tokens = torch.full((kept.rows,), START_TOKEN)
-    for step in range(9):
-        torch.testing.assert_close(kept.step(tokens), again.step(tokens), rtol=0, atol=1e-10)
-        if step == 4:  # rows leave, double and change places
-            rows = torch.tensor([8, 0, 0, 3])
-            kept.select(rows)
-            again.select(rows)
-        tokens = torch.arange(kept.rows) % 5 + 2 + step % 3
-
-
-def test_written_as_taught() -> None:
-    made = model()
-    for i, one in enumerate(greedy_search(made, whole_batch(), 12)):
-        read, labels = SequenceBatch.of([one.tokens]).teacher_forced()
-        logits = made(whole_batch([SMILES[i]]), read).index_fill(1, torch.tensor([START_TOKEN]), -torch.inf)
-        log_p = logits.log_softmax(-1)
-        steps = len(labels) if one.ended else len(labels) - 1
-        assert log_p.argmax(1)[:steps].tolist() == labels[:steps].tolist()
-        assert log_p.gather(1, labels[:, None])[:steps].sum().item() == pytest.approx(one.log_probability)
+    greedy, beams = greedy_search(made, whole_batch(), 12), beam_search(made, whole_batch(), 12, width=3)
+    for i, smiles in enumerate(SMILES):
+        for one in (greedy[i], *beams[i]):
+            read, labels = SequenceBatch.of([one.tokens]).teacher_forced()
+            logits = made(whole_batch([smiles]), read).index_fill(1, torch.tensor([START_TOKEN]), -torch.inf)
+            log_p = logits.log_softmax(-1)
+            steps = len(labels) if one.ended else len(labels) - 1
+            assert log_p.gather(1, labels[:, None])[:steps].sum().item() == pytest.approx(one.log_probability)
+            if one is greedy[i]:
+                assert log_p.argmax(1)[:steps].tolist() == labels[:steps].tolist()
 
 
 def test_batch_mates_do_not_matter() -> None:

@@ -18,7 +18,7 @@ from gtx.base.files import CLAIMS, LOCK, claim, differences, discard, lock_folde
 from gtx.cli import main
 from gtx.tasks import Regression
 from gtx.training import TrainSettings
-from gtx.training.processes import distributed_group, is_main_process, lock_folder_for_all, machines
+from gtx.training.processes import distributed_group, is_main_process, machines
 from gtx.training.run import RunFolder, collect_run_config
 from tests.tables import XTB9, write, write_molecules
 
@@ -132,14 +132,6 @@ def test_tasks_that_lightning_cannot_number_are_an_error(monkeypatch) -> None:
         is_main_process()
 
 
-def test_only_the_main_process_writes(tmp_path, monkeypatch) -> None:
-    assert is_main_process()
-    monkeypatch.setenv("LOCAL_RANK", "1")
-    assert not is_main_process()
-    RunFolder(tmp_path).open(config(), overwrite=True)
-    assert not list(tmp_path.iterdir())
-
-
 # --- Two trainings never share a folder, and a killed one leaves it free.
 
 
@@ -213,13 +205,6 @@ def test_a_folder_that_nothing_was_put_into_is_removed(tmp_path) -> None:
     with lock_folder(tmp_path / "new"):
         (tmp_path / "new" / "file").touch()
     assert (tmp_path / "new" / "file").exists()
-
-
-def test_only_the_main_process_holds_it(tmp_path, monkeypatch) -> None:
-    with elsewhere(tmp_path):
-        monkeypatch.setenv("LOCAL_RANK", "1")
-        with lock_folder_for_all(tmp_path):
-            pass
 
 
 def test_a_file_is_no_folder(tmp_path) -> None:
