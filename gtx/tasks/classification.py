@@ -461,7 +461,8 @@ class ClassTask(NumericTask, ClassOptions):
             theirs, own = other.columns.labels(at), self.columns.labels(t)
             if list(map(same_label, theirs)) != list(map(same_label, own)):
                 order = f", in this order: `positive` {theirs[-1]} takes over the model's" if len(own) == 2 else ""
-                hint = order if set(map(same_label, theirs)) == set(map(same_label, own)) else ""
+                others = "; `new_head` learns those of the table"
+                hint = order if set(map(same_label, theirs)) == set(map(same_label, own)) else others
                 classes = f"the model has the classes {list_labels(theirs)}, the table {list_labels(own)}"
                 raise InputError(f"{self.targets[t]}: {classes}{hint}")
         return self

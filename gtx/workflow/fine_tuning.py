@@ -137,6 +137,10 @@ class PretrainedModel:
         """Return notes on what a model for a task takes over, and what it has seen, a line each."""
         origin, shared = self.origin(task, spec), set(self.header.targets) & set(task.targets)
         notes = [f"going on from {origin['file']}: {origin['weights']}", *self.warnings(dataset)]
+        before = self.header.task
+        another = type(before) is not type(task) and before.objective.out_channels == task.objective.out_channels
+        if another and self._shares_targets(task):
+            notes.append(f"warning: the outputs start from those of {before.name}; `new_head` makes new ones")
         dropped = [name for name in self.header.targets if shared and name not in shared]
         return [*notes, f"the model predicts no more: {', '.join(dropped)}"] if dropped else notes
 

@@ -275,7 +275,8 @@ def test_classes_must_be_those_of_the_model() -> None:
     known, own = (replace(task, uncertainty="evidential") for task in (many, alone))
     assert own.outputs_of(known) == [3, 4, 5, 6, 8]  # the logits of b, and its evidence
     two = BinaryClassification(("a",), classes=(("no", "yes"),))
-    with pytest.raises(InputError, match="a: the model has the classes 'no', 'yes', the table '0', '1'"):
+    told = "a: the model has the classes 'no', 'yes', the table '0', '1'; `new_head` learns those of"
+    with pytest.raises(InputError, match=told):
         BinaryClassification(("c", "a")).take_over(two)
 
 

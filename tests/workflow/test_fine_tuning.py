@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 import yaml
@@ -181,6 +182,15 @@ def test_a_new_head_knows_nothing_of_the_old_one(two: tuple[DataSettings, Path],
     assert "name it with --from" in capsys.readouterr().err
     assert main([*words, "--from", str(start), "--head-first", "0.5", "--epochs=1", "--workers=0"]) == 2
     assert "head-first: no module waits" in capsys.readouterr().err and not (tmp_path / "no" / "config.yaml").exists()
+
+
+def test_outputs_that_start_from_those_of_another_task_are_told(two: tuple[DataSettings, Path], tmp_path) -> None:
+    data, start = two
+    rows = pd.read_csv(data.data)
+    classes = {f"{name}_high": (rows[name] > rows[name].median()).astype(int) for name in ("gap", "dipole")}
+    rows.assign(**classes).to_csv(tmp_path / "t.csv", index=False)
+    _, notes = gone_on(replace(data, data=str(tmp_path / "t.csv"), target_columns=(*classes,)), start, tmp_path / "out")
+    assert "warning: the outputs start from those of regression; `new_head` makes new ones" in notes
 
 
 def test_the_word_stands_for_the_file_wherever_one_does(brought: Path, capsys, tmp_path) -> None:
