@@ -295,5 +295,8 @@ def test_a_drawing_becomes_a_line_of_the_box(editor: Editor) -> None:
         ("name,SMILES,mass\na,CC,30", one, "name,SMILES,mass\na,CC,30\n,CCO,\n"),
         ("CC\tethane", one, "CC\tethane\nCCO\t\n"),
         ("", two, "smiles,temperature\nCCO,\n"),
+        ("", ["smiles", "time, h"], 'smiles,"time, h"\nCCO,\n'),
+        ('"b.p., K",smiles\n300,CC', one, '"b.p., K",smiles\n300,CC\n,CCO\n'),
+        ('"smiles, ""raw""";"mass, g"\nCC;3', ['smiles, "raw"'], '"smiles, ""raw""";"mass, g"\nCC;3\nCCO;\n'),
     ):
         assert editor.do(f"withLine({json.dumps(text)}, 'CCO', {json.dumps(reads)})") == expected

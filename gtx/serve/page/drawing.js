@@ -179,10 +179,15 @@ function innerSide(drawing, bond) {
   return Math.sign(beside.reduce((sum, i) => sum + side(drawing.atoms[i]), 0)) || 1;
 }
 
+/* A cell as Python's csv module writes it. */
+const quoted = (cell, always) => (always || /[",\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
+
 /* A text of molecules with one more line: in a table, its cell stands in the model's column, or where the header has SMILES. */
 function withLine(text, smiles, reads) {
-  const before = text.trim() || reads.length < 2 ? text.replace(/\s*$/, "") : reads.join(",");
-  const header = before.split("\n")[0], mark = [",", "\t", ";"].find((one) => header.includes(one));
-  const names = mark ? header.split(mark) : [""], at = Math.max(0, names.findIndex((name) => name === reads[0] || /smiles/i.test(name)));
+  const before = text.trim() || reads.length < 2 ? text.replace(/\s*$/, "") : reads.map((name) => quoted(name)).join(",");
+  const header = before.split("\n")[0], bare = header.replace(/"[^"]*"/g, ""), mark = [",", "\t", ";"].find((one) => bare.includes(one));
+  const cells = mark ? header.split(new RegExp(`${mark}(?=(?:[^"]*"[^"]*")*[^"]*$)`)) : [""]; // not within quotes
+  const names = cells.map((cell) => cell.replace(/^"|"$/g, "").replaceAll('""', '"'));
+  const at = Math.max(0, names.findIndex((name) => name === reads[0] || /smiles/i.test(name)));
   return `${before}${before && "\n"}${names.map((_, i) => (i === at ? smiles : "")).join(mark)}\n`;
 }

@@ -192,7 +192,7 @@ async function open(file) {
 function csv() {
   const line = (cells) => {
     const all = cells.some((cell) => cell.includes("\r"));
-    return cells.map((cell) => (all || /[",\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell)).join(",") + "\n";
+    return cells.map((cell) => quoted(cell, all)).join(",") + "\n";
   };
   return [answer.columns, ...answer.rows].map(line).join("");
 }
