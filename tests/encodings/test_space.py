@@ -153,7 +153,7 @@ def test_coordinates_of_another_precision(encoding: Encoding, dtype: torch.dtype
     torch.testing.assert_close(found.float(), expected, rtol=1e-4, atol=1e-5)
 
 
-# --- What lies around an atom: moments by their equation, angles, nothing from beyond the cutoff; types of atoms.
+# --- What lies around an atom: moments by their equation, types of atoms.
 
 
 CUTOFF = 3.0
@@ -177,12 +177,6 @@ def of_molecule(
     return moments(Data(x=x, pos=pos), CompleteGraph.from_ptr(torch.tensor([0, len(pos)])))[0]
 
 
-def ring(*degrees: float, radius: float = 1.5) -> torch.Tensor:
-    """An atom and neighbours around it at these angles, in a plane."""
-    around = [(radius * math.cos(math.radians(a)), radius * math.sin(math.radians(a)), 0.0) for a in degrees]
-    return torch.tensor([(0.0, 0.0, 0.0), *around], dtype=torch.float64)
-
-
 def test_is_its_equation_pair_by_pair(moments: NeighbourDistancesAndAngles) -> None:
     generator = torch.Generator().manual_seed(1)
     pos = 1.5 * torch.randn(6, 3, generator=generator, dtype=torch.float64)
@@ -203,22 +197,6 @@ def test_is_its_equation_pair_by_pair(moments: NeighbourDistancesAndAngles) -> N
             own = sums[HARMONICS[degree]]
             expected.append(((own @ moments.left[degree - 1]) * (own @ moments.right[degree - 1])).sum(0))
         torch.testing.assert_close(found, torch.cat(expected))
-
-
-def test_sees_angles_where_distances_are_the_same(moments: NeighbourDistancesAndAngles) -> None:
-    straight, bent = (of_molecule(moments, ring(0, angle))[0] for angle in (180, 105))
-    torch.testing.assert_close(straight[:6], bent[:6])  # degree 0: distances alone
-    assert (straight[6:] - bent[6:]).abs().min() > 1e-5
-    square, rectangle = (of_molecule(moments, ring(*angles))[0] for angles in ((0, 90, 180, 270), (0, 60, 180, 240)))
-    torch.testing.assert_close(square[:12], rectangle[:12])  # neighbours that face each other have no first moment
-    assert (square[12:] - rectangle[12:]).abs().min() > 1e-5
-
-
-def test_nothing_comes_from_the_cutoff_on_and_nothing_jumps_there(moments: NeighbourDistancesAndAngles) -> None:
-    near, at = (of_molecule(moments, ring(0, radius=CUTOFF + step))[0] for step in (-1e-4, 0.0))
-    assert at.eq(0).all() and near.ne(0).all() and near.abs().max() < 1e-6
-    with_third = torch.cat([ring(0, 100), torch.tensor([[0.0, 0.0, CUTOFF]], dtype=torch.float64)])
-    assert of_molecule(moments, with_third)[0].equal(of_molecule(moments, ring(0, 100))[0])
 
 
 def test_unknown_coordinates_say_nothing(moments, batch: Batch, graph: CompleteGraph) -> None:

@@ -111,7 +111,7 @@ def test_what_does_not_fit_is_said(rows: MoleculeStore) -> None:
         featurise(ALONE, ["CCO"]).store.as_molecules()
 
 
-# --- Several conformers are one molecule: their order is nothing, copies of one are one, and unknown ones do not count.
+# --- Several conformers are one molecule, whatever their order, and unknown ones do not count.
 
 
 SMILES = ["CCCO", "CC(=O)NC", "C"]
@@ -147,37 +147,20 @@ def of(batch: Batch, *numbers: int) -> Batch:
 
 
 @POOLS
-def test_one_conformer_is_the_model_itself_and_copies_of_it_are_one(pool: str, batch: Batch) -> None:
-    net = pooled(pool)
-    one = net.model(of(batch, 0))
-    torch.testing.assert_close(net(of(batch, 0)), one)
-    torch.testing.assert_close(net(of(batch, 0, 0, 0)), one)
-
-
-@POOLS
 @pytest.mark.parametrize("name", ["torchmd_net", "standard"])
-def test_the_order_of_conformers_does_not_matter_but_they_do(pool: str, name: str, batch: Batch) -> None:
-    net = pooled(pool, name)
-    out = net(batch)
-    torch.testing.assert_close(net(of(batch, 2, 0, 1)), out)
-    assert (net(of(batch, 0))[0] - out[0]).abs().max() > 1e-5
-    for i in range(3):
-        alone = batch.get_example(i)
-        torch.testing.assert_close(net(Batch.from_data_list([alone])), out[i : i + 1])
-
-
-@POOLS
-def test_an_unknown_conformer_does_not_count(pool: str, batch: Batch) -> None:
-    net = pooled(pool)
-    _, weights = net.conformers(batch)
-    assert weights[1, 2] == 0 and weights[:, :2].gt(0).all()
-    torch.testing.assert_close(weights.sum(1), torch.ones(3))
-    torch.testing.assert_close(net(batch)[1], net(of(batch, 0, 1))[1])
-    assert (weights[0] == weights[0, 0]).all() == (pool == "mean")
+def test_it_is_its_equation(pool: str, name: str, batch: Batch) -> None:
+    """head(Σ_k a_k z_k) over the known conformers of a molecule alone, or over its unknown one if there is no other."""
+    net, expected = pooled(pool, name), []
+    for molecule, known in enumerate((3, 2, 3)):
+        alone = Batch.from_data_list([batch.get_example(molecule)])
+        each = torch.cat([net.model.embed(of(alone, number)) for number in range(known)])
+        score = torch.zeros(known) if net.weigh is None else net.weigh(each)[:, 0]
+        expected.append(net.model.head(score.softmax(0) @ each))
+    torch.testing.assert_close(net(batch), torch.stack(expected))
+    assert (net(of(batch, 0))[0] - expected[0]).abs().max() > 1e-5
     nothing = of(batch, 0, 1)
     nothing.pos = torch.full_like(nothing.pos, torch.nan)
-    one = of(nothing, 0)
-    torch.testing.assert_close(net(nothing), net.model(one))
+    torch.testing.assert_close(net(nothing), net.model(of(nothing, 0)))
 
 
 @POOLS

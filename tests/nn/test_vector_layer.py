@@ -1,4 +1,4 @@
-"""The equivariant layer: the paper's equations, whose vectors turn with the molecule, both layouts, no jump."""
+"""The equivariant layer: the paper's equations, whose vectors turn with the molecule, both layouts."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gtx.encodings import ExpNormDistance, PairUnitVector
-from gtx.graph import CompleteGraph, DistanceCutoffEdges
+from gtx.graph import CompleteGraph
 from gtx.nn import EquivariantAttentionLayer
 from tests.attention.by_hand import close, complete, linear
 
@@ -79,16 +79,6 @@ def test_layouts_agree_under_a_mask_even_where_an_absent_pair_is_not_a_number(po
         results.append([out, alpha, *torch.autograd.grad(out.sin().sum(), list(layer.parameters()))])
     for one, other in zip(*results, strict=True):
         close(one, other)
-
-
-def test_nothing_jumps_where_an_atom_leaves_the_cutoff() -> None:
-    layer, graph = make(), complete([2])
-    outs = []
-    for apart in (CUTOFF - 1e-4, CUTOFF + 1e-4, CUTOFF - 0.5):
-        pos = torch.tensor([[0.0, 0.0, 0.0], [apart, 0.0, 0.0]], dtype=torch.float64)
-        near = graph.masked(DistanceCutoffEdges(CUTOFF)(Data(pos=pos), graph))
-        outs.append(layer(nodes(True)[:2], near, space(pos, graph))[0])
-    assert (outs[0] - outs[1]).abs().max() < 1e-9 < 1e-4 < (outs[0] - outs[2]).abs().max()
 
 
 def test_heads_that_do_not_divide_the_channels_are_refused() -> None:
