@@ -38,7 +38,7 @@ from pytorch_lightning.plugins import Precision
 from torch import Tensor
 
 from experiments.speed.measure import default_model, featurised, timed
-from gtx.attention.fast import operators, verification
+from gtx.attention.fast import ragged, verification
 from gtx.data import MoleculeStore
 from gtx.data.batches import ConstantShapeStore, precompute_encodings
 from gtx.training import TrainSettings, fit
@@ -86,7 +86,7 @@ def environment(note: Notes, device: torch.device, quick: bool) -> None:
     note(compiler=shutil.which("cc") or shutil.which("gcc"), headers=headers)
     if device.type == "cuda":
         card = torch.cuda.get_device_properties(0)
-        facts = {"capability": torch.cuda.get_device_capability(), "shared_memory": operators.shared_memory(device)}
+        facts = {"capability": torch.cuda.get_device_capability(), "shared_memory": ragged.shared_memory(device)}
         note(what="card", name=card.name, memory=card.total_memory, **facts)
 
 
@@ -147,12 +147,12 @@ def kernels(note: Notes, device: torch.device, quick: bool) -> None:
     if device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
         note(what="kernels", needs="a GPU, or Triton's interpreter (TRITON_INTERPRET=1)")
         return
-    operators.LARGEST = 256
+    ragged.LARGEST = 256
     kinds = [(torch.float32, C) for C in (8, 16, 32, 64, 128)]
     kinds += [(torch.bfloat16, 16), (torch.bfloat16, 64), (torch.float16, 16)]
     for dtype, C in kinds[:1] if quick else kinds:
-        for tile in operators.TILES[:1] if quick else operators.TILES:
-            if tile <= operators.limit(C, dtype, device):
+        for tile in ragged.TILES[:1] if quick else ragged.TILES:
+            if tile <= ragged.limit(C, dtype, device):
                 verification.forget()
                 shape = ((dtype,) * 3, (2 if quick else 8, C, C, 8 if quick else 32), (True, True, True, not quick))
                 trial = partial(verification.verify, device, *shape, True, (tile,))

@@ -18,7 +18,6 @@ from torch import Tensor
 
 from gtx.attention.definition import DOT_SOFTMAX, ProjectedEdgeFeatures, attend_edges
 from gtx.attention.fast import ragged
-from gtx.attention.fast.operators import plan
 from gtx.attention.scores import require
 from gtx.graph import CompleteGraph
 
@@ -41,7 +40,7 @@ def why_not(
     widths = (query.shape[1], query.shape[2], value.shape[2], 0 if features is None else features.shape[1])
     spread = features is not None and (edges.key is not None or edges.score is not None)
     parts = (spread, edges.value is not None, graph.mask is not None, dropout > 0)
-    work, _ = plan(graph, ragged.limit_of(query, value, dtype))
+    work, _ = ragged.plan(graph, ragged.limit_of(query, value, dtype))
     tiles = tuple(each.most for each in work.ranges)
     return verify(query.device, dtypes, widths, parts, torch.is_grad_enabled(), tiles)
 

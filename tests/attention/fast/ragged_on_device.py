@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_map_only
 
 from gtx.attention import AttentionRule, BilinearScore, Hardmax, ScaledDotScore, Softmax, attend
 from gtx.attention.definition import ProjectedEdgeFeatures
-from gtx.attention.fast import operators, ragged, verification
+from gtx.attention.fast import ragged, verification
 from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.graph.constant_shape import BatchShape, ConstantShapeGraph
 from gtx.graph.packing import MoleculesBySize, SizeBucket
@@ -71,12 +71,12 @@ def test_molecules_of_all_tiles() -> None:
 
 
 def test_large_molecules_beside_small_ones(monkeypatch) -> None:
-    monkeypatch.setattr(operators, "shared_memory", lambda device: 8 * 16 * C * 4)  # nothing above 16 atoms
+    monkeypatch.setattr(ragged, "shared_memory", lambda device: 8 * 16 * C * 4)  # nothing above 16 atoms
     graph = made([3, 17, 0, 5, 18, 20], masked=True)
     given = inputs(graph)
     agree(graph, given, run(graph, given))
-    assert operators.plan(graph, 16)[1][2].num_graphs == 3
-    monkeypatch.setattr(operators, "shared_memory", lambda device: 0)  # nothing at all
+    assert ragged.plan(graph, 16)[1][2].num_graphs == 3
+    monkeypatch.setattr(ragged, "shared_memory", lambda device: 0)  # nothing at all
     agree(graph, given, run(graph, given))
 
 
@@ -148,7 +148,7 @@ def test_kernels_that_do_not_run_cost_a_line_and_no_number(fault: str, monkeypat
     """Whatever is wrong with them, `attend` gives the definition's output and gradients."""
     verification.forget()
     breaking, words = FAULTS[fault]
-    monkeypatch.setattr(operators._Launches, "_launch", breaking(operators._Launches._launch))
+    monkeypatch.setattr(ragged._Launches, "_launch", breaking(ragged._Launches._launch))
     graph = made([3, 5], masked=True)
     for _ in range(2):
         given = inputs(graph, "svb")
@@ -215,8 +215,8 @@ def test_a_graph_of_constant_shape_has_a_plan_of_its_own_and_a_ghost() -> None:
     large = MoleculesBySize(
         graph.size_order.molecules, (SizeBucket(0, 1, 0, 300), SizeBucket(1, 4, 0, 6)), complete=False
     )
-    assert not operators.fits(SimpleNamespace(size_order=large), 256)  # they cannot be picked out
-    assert operators.fits(SimpleNamespace(size_order=large._replace(complete=True)), 256)
+    assert not ragged.fits(SimpleNamespace(size_order=large), 256)  # they cannot be picked out
+    assert ragged.fits(SimpleNamespace(size_order=large._replace(complete=True)), 256)
 
 
 def test_each_tensor_is_read_by_strides_of_its_own() -> None:
@@ -243,7 +243,7 @@ def test_pairs_are_numbered_beyond_32_bits(tmp_path) -> None:
     q, k, v = (torch.randn(n, H, C, device=DEVICE) for _ in range(3))
     molecules = torch.tensor([[0], [pair], [n]], device=DEVICE)
     work = molecules, [0, 1, 1, 16], True, len(mask)
-    out, _ = operators.attention(q, k, v, None, None, None, mask.to(DEVICE), None, *work, False, 0.0)
+    out, _ = ragged.attend_tiles(q, k, v, None, None, None, mask.to(DEVICE), None, *work, False, 0.0)
     small = complete([n]).to(DEVICE).masked(mask[pair:].to(DEVICE))
     close(out, ragged.attention(small, q, k, v), 1e-6)
     close(out[0], v[0], 1e-6)

@@ -13,8 +13,7 @@ import pytest
 import torch
 
 from gtx.attention import AttentionRule, ScaledDotScore, Softmax
-from gtx.attention.fast import operators, ragged
-from gtx.attention.fast.operators import limit
+from gtx.attention.fast import ragged
 from gtx.graph import CompleteGraph
 
 ROOT = Path(__file__).parents[3]
@@ -62,7 +61,7 @@ def test_the_kernels_compile_for_a_gpu_that_is_not_here(name: str, monkeypatch, 
     kernel = getattr(triton_kernels, name)
 
     def compiled(target: GPUTarget, kind: str, precision: str, T: int, C: int, H: int = 8, K: int = 32) -> Any:
-        rows, warps = operators._SHAPES[T]
+        rows, warps = ragged._SHAPES[T]
         constants = {"H": H, "T": T, "SUMS": triton.language.float32, "PRECISION": precision}
         if "Q" in kernel.arg_names:
             constants |= {"C": C, "D": C, "C_TILE": C, "D_TILE": C, "R": rows}
@@ -79,7 +78,7 @@ def test_the_kernels_compile_for_a_gpu_that_is_not_here(name: str, monkeypatch, 
         assert compiled(GPUTarget("hip", "gfx942", 64), "bf16", "ieee", 16, 16).asm["hsaco"]
     # what a card with 99 KiB of shared memory is given fits into it
     of_tile = compiled(GPUTarget("cuda", 86, 32), "fp32", "tf32x3", 32, 64, H=64, K=64)
-    assert of_tile.metadata.shared <= min(operators._COPIES * 32 * 64 * 4, 101_376)
+    assert of_tile.metadata.shared <= min(ragged._COPIES * 32 * 64 * 4, 101_376)
 
 
 @pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") == "1", reason="triton interprets")
@@ -96,7 +95,7 @@ def test_the_largest_tile_by_width_type_and_card(monkeypatch) -> None:
     def largest(dtype: torch.dtype, *channels: int, shared: int) -> list[int]:
         card = SimpleNamespace(shared_memory_per_block_optin=shared)
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: card)
-        return [limit(c, dtype, torch.device("cuda")) for c in channels]
+        return [ragged.limit(c, dtype, torch.device("cuda")) for c in channels]
 
     assert largest(torch.bfloat16, 1, 32, 64, 65, 128, 129, shared=232_448) == [64, 64, 64, 64, 64, 0]
     assert largest(torch.float32, 1, 16, 64, 65, 128, 129, shared=232_448) == [64, 64, 64, 32, 32, 0]
