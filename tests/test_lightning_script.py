@@ -36,14 +36,12 @@ def table(tmp_path_factory) -> Path:
     return write(tmp_path_factory.mktemp("script") / "data.csv", rows, ["smiles", "y"])
 
 
-def parts(
-    table: Path, target: str = "y", task: Regression | None = None, **arguments: object
-) -> tuple[TrainingModule, MoleculeDataModule]:
+def parts(table: Path) -> tuple[TrainingModule, MoleculeDataModule]:
     settings = TrainSettings(batch_molecules=16)
-    data = MoleculeDataModule.from_table(table, target, settings=settings, task=task)
+    data = MoleculeDataModule.from_table(table, "y", settings=settings)
     read = Featuriser()
     sizes = {"atom_sizes": read.atom_sizes, "bond_sizes": read.bond_sizes, "num_descriptors": read.num_descriptors}
-    model = standard(data.task.objective.out_channels, **sizes, **TINY["model_arguments"], **arguments)
+    model = standard(data.task.objective.out_channels, **sizes, **TINY["model_arguments"])
     model.observe(data.train)
     return TrainingModule(model, data.task, settings), data
 
@@ -101,7 +99,9 @@ def test_predictions_of_atoms_are_a_list_for_each_molecule(tmp_path) -> None:
     smiles = molecules(60).smiles
     degrees = [[atom.GetDegree() for atom in read_smiles(text).GetAtoms()] for text in smiles]
     file = write(tmp_path / "atoms.csv", list(zip(smiles, map(str, degrees), strict=True)), ["smiles", "degree"])
-    module, data = parts(file, "degree", Regression(("degree",), level="atom"), per="atom")
+    settings, task = TrainSettings(batch_molecules=16), Regression(("degree",), level="atom")
+    data = MoleculeDataModule.from_table(file, "degree", settings=settings, task=task)
+    module = TrainingModule.from_data(data, **TINY["model_arguments"])
     trainer = Trainer(max_epochs=1, **QUIET)
     trainer.fit(module, data)
     predicted = [values for batch in trainer.predict(module, data) for values in batch]
@@ -119,6 +119,8 @@ def test_a_named_model_reads_feature_columns_and_batches_have_the_seed_of_the_se
     Trainer(max_epochs=1, **QUIET).fit(module, data)
     mean = float(module.model.readout.descriptors.mean[-1])
     assert mean == pytest.approx(float(data.train.descriptors[:, -1].mean()))
+    data.featuriser = Featuriser(coordinates=True)
+    assert TrainingModule.from_data(data, **TINY["model_arguments"]).spec["arguments"]["coordinates"]
 
 
 def test_what_lightning_would_say_cryptically(table: Path, monkeypatch) -> None:

@@ -70,6 +70,11 @@ class FeatureColumns:
         widths = {"atom_features": len(self.atoms), "bond_features": len(self.bonds)}
         return {name: width * (1 + self.blanks) for name, width in widths.items() if width}
 
+    def network_inputs(self, featuriser: Featuriser) -> dict[str, Any]:
+        """Return the arguments of a network that reads the molecules of a featuriser and these features."""
+        inputs = {"coordinates": featuriser.coordinates, "num_descriptors": featuriser.num_descriptors + self.width}
+        return {**featuriser.input_sizes, **inputs, **self.widths}
+
     @property
     def options(self) -> list[str]:
         """Options that choose the feature columns, in backquotes."""

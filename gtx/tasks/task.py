@@ -348,6 +348,13 @@ class Task(ABC):
         return self.columns.discrete
 
     @property
+    def network_outputs(self) -> dict[str, Any]:
+        """Arguments of a network with the outputs of the task."""
+        levels: dict[str, Any] = {"also": dict(self.also)} if self.also else {}
+        levels |= {"per": self.level} if self.level != "molecule" else {}
+        return {"out_channels": self.objective.out_channels, **levels}
+
+    @property
     def custom(self) -> bool:
         """True for a task that is not one of `TASKS`: `gtx.load` then needs its class, and the command line cannot."""
         kind = type(self)

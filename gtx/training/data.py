@@ -20,6 +20,7 @@ from gtx.data.batches import (
     batch_with_encodings,
     precompute_encodings,
 )
+from gtx.data.feature_columns import NO_FEATURES, FeatureColumns
 from gtx.nn import MoleculeModel
 from gtx.settings.training import TrainSettings
 from gtx.tasks import Task
@@ -75,7 +76,7 @@ class MoleculeDataModule(LightningDataModule):
 
     Attributes:
         train, val, test: the molecules, with targets in their own units.
-        featuriser: settings with which `from_table` read the molecules.
+        featuriser, features: settings with which `from_table` read the molecules, and their feature columns.
         examples: examples of each part, from which batches are made, with targets scaled for the loss (see
             `Task.examples`).
         fixed: encodings of the training and validation molecules that are computed once, by part, see `ROOM`.
@@ -109,6 +110,7 @@ class MoleculeDataModule(LightningDataModule):
         self.fixed: dict[str, PrecomputedEncodings | None] = {}
         self.shaped: dict[str, ConstantShapeStore] = {}
         self.featuriser: Featuriser | None = None
+        self.features: FeatureColumns = NO_FEATURES
         self.budget: int = self.settings.batch_pairs
         self.constant = False
         self.before_batches: Callable[[], None] | None = None
@@ -134,7 +136,7 @@ class MoleculeDataModule(LightningDataModule):
         dataset = load_training_table(data)
         train, val, test = (dataset.store.subset(dataset.split[part]) for part in ("train", "val", "test"))
         module = cls(dataset.task.fit(train), train, val, test, settings)
-        module.featuriser = data.featuriser
+        module.featuriser, module.features = data.featuriser, data.features
         return module
 
     def setup(self, stage: str) -> None:

@@ -80,12 +80,8 @@ class TrainingModule(LightningModule):
         read = data.featuriser
         if read is None:
             raise InputError("expected a data module of MoleculeDataModule.from_table, got one of other molecules")
-        outputs, descriptors = data.task.objective.out_channels, data.train.descriptors.shape[1]
-        sizes = {**read.input_sizes, "out_channels": outputs, "num_descriptors": descriptors}
-        for name in ("atom_features", "bond_features"):
-            if (values := getattr(data.train, name)) is not None:
-                sizes[name] = values.shape[1]
-        spec = {"name": model, "arguments": sizes | arguments}
+        sizes = data.features.network_inputs(read) | {"num_descriptors": data.train.descriptors.shape[1]}
+        spec = {"name": model, "arguments": data.task.network_outputs | sizes | arguments}
         network = build_model(spec)
         if isinstance(network, MoleculeModel):
             network.observe(data.train)

@@ -123,9 +123,7 @@ class PretrainedModel:
             arguments["also"] = dict(task.also)
         if "tuning" in self.header.settings:
             counted = self.featuriser.constitution if task.level == "molecule" else None
-            inputs = self.featuriser.num_descriptors + self.features.width
-            arguments |= {"num_descriptors": inputs, "substructures": counted}
-            arguments |= self.features.widths
+            arguments |= self.features.network_inputs(self.featuriser) | {"substructures": counted}
         return self.header.model | {"arguments": arguments}
 
     @property

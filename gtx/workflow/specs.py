@@ -62,8 +62,7 @@ def check_model_settings(
             _check_kernel(settings, featuriser, features)
             return
         _check_architecture(settings, featuriser)
-        inputs = {"num_descriptors": featuriser.num_descriptors + features.width, **features.widths}
-        arguments = {"out_channels": 1, "channels": default_width(1)} | inputs
+        arguments = {"out_channels": 1, "channels": default_width(1)} | features.network_inputs(featuriser)
     check_size(name, featuriser, arguments | settings.model_arguments)
 
 
@@ -159,19 +158,9 @@ def make_model_spec(
             count = max(1, len(featuriser.components))
             arguments["num_descriptors"] = featuriser.num_descriptors * count + features.width
     else:
-        arguments = {
-            "out_channels": task.objective.out_channels,
-            **sizes,
-            "coordinates": featuriser.coordinates,
-            "num_descriptors": featuriser.num_descriptors + features.width,
-            "channels": default_width(rows),
-            **features.widths,
-        }
-        if task.also:
-            arguments["also"] = dict(task.also)
-        if task.level != "molecule":
-            arguments["per"] = task.level
-        elif settings.model == "standard":
+        inputs, outputs = features.network_inputs(featuriser), task.network_outputs
+        arguments = {**outputs, **inputs, "channels": default_width(rows)}
+        if task.level == "molecule" and settings.model == "standard":
             arguments["substructures"] = featuriser.constitution
     if "foundation" in parts and (closed or "substructures" in arguments):
         arguments["foundation"] = foundation_spec(sizes_of_sides(**sizes))

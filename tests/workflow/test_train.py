@@ -126,7 +126,7 @@ def test_fine_tuning_keeps_the_architecture_and_renews_the_head(run: tuple[Path,
     with pytest.raises(InputError, match="keeps its architecture"):
         train_model(data, TrainSettings(**TINY), tmp_path / "tuned", start=run[0] / "out" / "model.gtx", **ALONE)
     settings = TrainSettings(**TINY | {"model_arguments": {}})
-    with pytest.raises(InputError, match="keeps its scale: leave out element_reference"):
+    with pytest.raises(InputError, match="keeps its scale: leave out `element_reference`"):
         same = replace(data, target_columns=tuple(gtx.load(run[0] / "out" / "model.gtx").header.targets))
         same = replace(same, task=Regression(same.target_columns, element_reference=False))
         train_model(same, settings, tmp_path / "same", start=run[0] / "out" / "model.gtx")
