@@ -62,12 +62,6 @@ def test_they_reach_the_output_whatever_the_order_of_the_atoms(name: str, molecu
     assert [key for key, p in model.named_parameters() if p.grad is None] == []
 
 
-@pytest.mark.parametrize("name", NO_BONDS)
-def test_a_model_without_bonds_refuses_features_of_bonds(name: str, molecules: MoleculeStore) -> None:
-    with pytest.raises(ValueError, match="embeds neither bonds nor pairs cannot read bond_features"):
-        make(name, molecules, bond_features=1)
-
-
 @pytest.mark.parametrize("per", ["molecule", "atom", "bond"])
 def test_batches_of_constant_shape_and_edge_lists_have_them_too(per: str, molecules: MoleculeStore) -> None:
     model = make("standard", molecules, per=per).double()
@@ -152,7 +146,6 @@ def test_an_argument_that_is_not_there_is_named(make: Callable, name: str, near:
         ("kernel", {"labels": [[{"radius": 21}]]}, "radius: expected a number of at most 20, got 21$"),
         ("kernel", {"labels": [[{"radius": 1, "atoms": [10]}]]}, r"expected atoms columns from 0 to 9, got \[10\]$"),
         ("kernel", {"labels": [[{"radius": 1, "bond": [0]}]]}, r"expected radius, atoms and bonds, got \['bond'\]$"),
-        ("egt", {"clip": -1.0}, "expected a bound of the score above 0, got clip=-1.0$"),
         ("torchmd_net", {"attention_dropout": 0.5}, "torchmd_net has no dropout of attention weights, got 0.5"),
         ("kernel", {"foundation": PRETRAINED | {"sides": [[3], [3]]}}, "foundation: expected sides None, got"),
         ("gatt", {}, "its model 'gatt' is unknown; gtx has standard"),

@@ -107,7 +107,6 @@ def test_what_joins_a_trained_model_learns_its_scales(members: list) -> None:
     [
         ({"split": {"train": SPLIT["train"][:0]}}, "no training molecules"),
         ({"y": np.where(np.arange(2), UNTAUGHT, LOGP)}, "'y1' has no value"),
-        ({"model_arguments": {"nosuch": 1}}, "the model cannot be made: .*nosuch"),
         ({"logger": "tensorbord"}, "did you mean 'tensorboard'"),
         ({"logger": "no.such.Logger"}, "logger no.such.Logger: No module named 'no'"),
         ({"logger": "gtx.nn.MoleculeModel"}, "logger gtx.nn.MoleculeModel: expected a class of Lightning loggers"),
