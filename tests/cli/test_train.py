@@ -38,9 +38,8 @@ def test_prediction_makes_conformers_unasked(folder: Path, tmp_path) -> None:
     frame = model.predict(["CCO", "OCC", IMPOSSIBLE])
     assert frame["gap_pred"].notna().all() and frame["error"].isna().all()
     assert frame["gap_pred"][0] == pytest.approx(frame["gap_pred"][1], abs=1e-4)
-    assert frame["warning"].isna().tolist() == [True, True, False] and frame["warning"][2].startswith(
-        "no conformer could be made"
-    )
+    assert frame["warning"].isna().tolist() == [True, True, False]
+    assert frame["warning"][2].startswith("no conformer could be made")
     words = [str(folder / "run" / "model.gtx"), str(folder / "data.csv"), "--out", str(tmp_path / "out.csv")]
     assert main(["predict", *words]) == 0
     again, trained = read(tmp_path / "out.csv"), read(folder / "run" / "predictions.csv")

@@ -98,11 +98,9 @@ def fullness(sampler: ConstantShapeSampler) -> float:
 @pytest.mark.parametrize("replicas", [2, 3])
 @pytest.mark.parametrize("shape", ["constant", "any"])
 def test_ranks_get_equally_many_batches_and_all_molecules(molecules: MoleculeStore, replicas: int, shape: str) -> None:
-    within_budget = partial(PairBudgetSampler, molecules.sizes, 5_000)
-    sampler = (
-        ConstantShapeStore(molecules).sampler if shape == "constant" else lambda _, **ranks: within_budget(**ranks)
-    )
-    ranks = [list(sampler(50, rank=r, replicas=replicas)) for r in range(replicas)]
+    kinds = {"constant": partial(ConstantShapeStore(molecules).sampler, 50)}
+    sampler = (kinds | {"any": partial(PairBudgetSampler, molecules.sizes, 5_000)})[shape]
+    ranks = [list(sampler(rank=r, replicas=replicas)) for r in range(replicas)]
     assert len(set(map(len, ranks))) == 1
     together = torch.cat([torch.cat(rank) for rank in ranks])
     assert set(together[together >= 0].tolist()) == set(range(len(molecules)))

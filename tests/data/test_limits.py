@@ -113,9 +113,7 @@ def test_a_long_cell_of_parquet_costs_its_own_row(short, tmp_path):
             "raw": pa.array([b"a", None, b"b", b"x" * 101, b"c"]),
             "n": [1, 2, 3, 4, 5],
         },
-        pa.schema(
-            [("smiles", pa.string(), False), ("words", pa.list_(pa.string())), ("raw", pa.binary()), ("n", "u1")]
-        ),
+        pa.schema([("smiles", pa.string(), False), ("words", pa.list_(pa.string())), ("raw", "binary"), ("n", "u1")]),
     )
     pq.write_table(given, tmp_path / "t.parquet")
     table = open_table(tmp_path / "t.parquet")

@@ -79,13 +79,8 @@ def test_a_failed_download_says_what_where_and_what_to_do(toy, site, tmp_path, m
     (folder / "broken.csv").write_bytes(CONTENT)
     (folder / "login.csv").write_text("<html>smiles, please\n")
     (folder / "other.csv").write_text("smiles,z\nC,1\n")
-    reasons = (
-        ("none", "404"),
-        ("broken", "after 21 of 121"),
-        ("login", "no column 'smiles'"),
-        ("other", "no column 'y'"),
-    )
-    for stem, reason in reasons:
+    reasons = {"none": "404", "broken": "after 21 of 121", "login": "no column 'smiles'", "other": "no column 'y'"}
+    for stem, reason in reasons.items():
         file = f"{stem}.csv"
         monkeypatch.setitem(PUBLIC_DATASETS, "toy", replace(toy, sources=(f"{address}/{file}",)))
         with pytest.raises(InputError, match=reason) as error:
@@ -113,9 +108,8 @@ def check_entry(loaded: PublicDataset, number: int, without: tuple[str, ...] = (
     assert len(rows) == number
     row_log = RowLog("fail")
     row_log.enter(rows)
-    task = InferredTask(loaded.targets).infer_from_table(
-        [InputFile(loaded.name, table.columns, table.smiles_column, rows, row_log, 0)]
-    )
+    file = InputFile(loaded.name, table.columns, table.smiles_column, rows, row_log, 0)
+    task = InferredTask(loaded.targets).infer_from_table([file])
     assert task.discrete == (loaded.name.split("/")[-1] in ("bbbp", "bace", "tox21"))
     assert np.isfinite(task.columns.parse(rows, table.columns, row_log).y).any()
     for column in loaded.split_columns:

@@ -14,20 +14,15 @@ from gtx.training_data import find_duplicates
 
 def test_every_row_has_one_outcome():
     row_log = RowLog()
-    row_log.enter(
-        [Row(1, ["C"], "C"), Row(2, ["C", "1"], "C", error="2 cells where the header has 1"), Row(3, ["?"], "?")]
-    )
+    ragged = Row(2, ["C", "1"], "C", error="2 cells where the header has 1")
+    row_log.enter([Row(1, ["C"], "C"), ragged, Row(3, ["?"], "?")])
     row_log.error(3, "smiles", "?", "syntax error")
     row_log.error(3, "y", "high", "is not a number", category="with a bad target")
     row_log.warn(1, "smiles", "C", "element 'C' was not in training")
     row_log.warn(1, None, None, "odd")
-    assert row_log.summary() == (
-        "3 rows: 1 read, 2 errors (1 with a broken row, 1 with an unusable molecule), 1 with warnings"
-    )
-    assert row_log.pop(3) == (
-        'row 3, column "smiles", value "?": syntax error; row 3, column "y", value "high": is not a number',
-        [],
-    )
+    said = "3 rows: 1 read, 2 errors (1 with a broken row, 1 with an unusable molecule), 1 with warnings"
+    wrong = 'row 3, column "smiles", value "?": syntax error; row 3, column "y", value "high": is not a number'
+    assert row_log.summary() == said and row_log.pop(3) == (wrong, [])
     assert row_log.pop(1)[1] == ['row 1, column "smiles", value "C": element \'C\' was not in training', "row 1: odd"]
     assert row_log.pop(2) == ("row 2: 2 cells where the header has 1", [])
     assert (row_log.errors, row_log.warnings, row_log.num_errors) == ({}, {}, 2)  # taken, but still counted

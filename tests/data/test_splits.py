@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pytest
@@ -139,10 +140,8 @@ def test_cells_as_times(cells: Sequence[str], order: list[int]) -> None:
 
 
 def test_cells_that_are_no_times() -> None:
-    for cells in (
-        ["3", "", "nan", "inf", "4", "2024-05-17"],
-        ["2024-05", "", "03/04/2024", "now", "2024-06-01", "nan"],
-    ):
+    dates = ["2024-05", "", "03/04/2024", "now", "2024-06-01", "nan"]
+    for cells in ["3", "", "nan", "inf", "4", "2024-05-17"], dates:
         times, usable = parse_times(cells)
         assert np.isnan(times).tolist() == (~usable).tolist() == [False, True, True, True, False, True]
 
@@ -215,12 +214,8 @@ def test_too_many_molecules_and_too_few_groups_are_said(monkeypatch) -> None:
 def test_a_method_labels_every_row(labels: object, message: str, monkeypatch) -> None:
     monkeypatch.setitem(SPLIT_METHODS, "mine", SplitMethod(lambda rows: labels))
     settings, rows = SplitSettings(split="mine"), RowsToSplit(["C", "CC", "CCC", "CCCC"])
-    for use in (
-        lambda: settings.divide(rows),
-        lambda: settings.folds(rows, 2),
-        lambda: settings.repeated(rows, 2, 1),
-        lambda: compute_group_labels("mine", rows.smiles),
-    ):
+    folds, repeats = partial(settings.folds, rows, 2), partial(settings.repeated, rows, 2, 1)
+    for use in partial(settings.divide, rows), folds, repeats, partial(compute_group_labels, "mine", rows.smiles):
         with pytest.raises(InputError, match=message):
             use()
     if np.ndim(labels) == 1 and len(labels) != 4:

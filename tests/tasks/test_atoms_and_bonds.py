@@ -262,18 +262,13 @@ def test_a_model_of_atoms_is_trained_further_on_molecules_or_bonds() -> None:
     assert tuned.tuned(TrainSettings(), bonds).rates == {"all": 0.1}  # it has no counts of substructures
     assert tuned.tuned(TrainSettings(), both).rates == rates | {"also": 1}  # its head is new
     assert further.spec(both)["arguments"]["also"] == {"bond": 1}
-    assert further.spec(Regression("a", level="atom")) == model.header.model | {
-        "arguments": model.header.model["arguments"] | {"out_channels": 1}  # without a sum, no weights
-    }
+    arguments = model.header.model["arguments"] | {"out_channels": 1}  # without a sum, no weights
+    assert further.spec(Regression("a", level="atom")) == model.header.model | {"arguments": arguments}
 
 
 def collected(task: NumericTask, model: nn.Module, batch: object) -> tuple[Tensor, Tensor, float]:
-    output = task.objective.forward(model, batch)
-    return (
-        task.objective.mean_loss(output, batch),
-        task.objective.validation_outputs(output, batch),
-        float(task.objective.share(batch)),
-    )
+    ours, output = task.objective, task.objective.forward(model, batch)
+    return ours.mean_loss(output, batch), ours.validation_outputs(output, batch), float(ours.share(batch))
 
 
 @pytest.mark.parametrize("name", ["atoms with a sum", "bonds"])
@@ -434,23 +429,21 @@ def test_the_loss_is_the_sum_over_tasks_and_the_score_of_an_epoch_the_mean_over_
     with torch.no_grad():
         output = task.objective.forward(model, batch)
     logged = task.objective.validation_scorer(molecules)(*task.objective.validation_outputs(output, batch))
-    alone = [
-        each.objective.validation_scorer(store_of(each, molecules))(each.objective.validation_outputs(own, batch))
-        for each, own in zip(task.tasks, output, strict=True)
-    ]
+    alone, losses = [], []
+    for each, own in zip(task.tasks, output, strict=True):
+        scorer = each.objective.validation_scorer(store_of(each, molecules))
+        alone.append(scorer(each.objective.validation_outputs(own, batch)))
+        losses.append(each.objective.mean_loss(own, batch))
     assert logged["val_score"] == pytest.approx(np.mean([each["val_score"] for each in alone]))
     assert logged["val_loss"] == pytest.approx(sum(each["val_loss"] for each in alone))
-    losses = [each.objective.mean_loss(own, batch) for each, own in zip(task.tasks, output, strict=True)]
     torch.testing.assert_close(task.objective.mean_loss(output, batch), sum(losses))
 
 
 def test_scales_are_taken_over_level_by_level(several: tuple) -> None:
     task, molecules, *_ = several
     other = TOGETHER.fit(replace(molecules, y=2 * molecules.y, atom_y=3 * molecules.atom_y))
-    own, theirs, both, of_atoms = (
-        [each.scaler.sd.item() for each in joint.tasks]
-        for joint in (task, other, task.take_over(other), task.take_over(other.tasks[1]))
-    )
+    joint = task, other, task.take_over(other), task.take_over(other.tasks[1])
+    own, theirs, both, of_atoms = ([each.scaler.sd.item() for each in one.tasks] for one in joint)
     assert both == theirs != own and of_atoms == [own[0], theirs[1], own[2]]
 
 

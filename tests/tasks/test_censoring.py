@@ -54,10 +54,9 @@ def test_the_spread_is_found_with_it() -> None:
     value, side = with_bounds(examples.y, examples.bounds)
     say = torch.ones_like(value)
     assert censored_spread(-value, side, say).item() == pytest.approx(1.7, abs=0.08)
-    plain = censored_spread(
-        -value[side == 0][:, None], torch.zeros_like(value[side == 0])[:, None], say[side == 0][:, None]
-    )
-    assert plain.item() == pytest.approx(value[side == 0].square().mean().sqrt().item())
+    exact = value[side == 0][:, None]
+    plain = censored_spread(-exact, torch.zeros_like(exact), torch.ones_like(exact))
+    assert plain.item() == pytest.approx(exact.square().mean().sqrt().item())
     assert censored_spread(-value, torch.ones_like(value), say).item() == 1  # no exact value says how large it is
 
 

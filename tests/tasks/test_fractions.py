@@ -63,9 +63,8 @@ def test_a_truth_in_the_table_is_scored_as_it_was_learned() -> None:
     task = FractionRegression(["a", "b", "c"], normalise=True)
     scores = task.answers.scores(["a", "b", "c"])
     outputs = torch.tensor([[0.2, 0.3, 0.5]] * 7).log()[:, None]
-    scores.add(
-        [Row(i + 1, cells, "C") for i, cells in enumerate(CELLS)], task.answers.decode(outputs, store(["C"] * 7))
-    )
+    rows = [Row(i + 1, cells, "C") for i, cells in enumerate(CELLS)]
+    scores.add(rows, task.answers.decode(outputs, store(["C"] * 7)))
     found = scores.metrics()
     third = rel_entr([1 / 3] * 3, [0.2, 0.3, 0.5]).sum() / 3  # of three rows that can be used, one is wrong
     assert found["kl"] == pytest.approx(third, rel=1e-5)

@@ -125,9 +125,8 @@ def test_the_positive_class_can_be_said():
     task = settled(BinaryClassification(["y"], positive="BBB-"), *cells)
     assert task.columns.labels(0) == ("BBB+", "BBB-")
     assert task.columns.parse(rows_of(*cells), COLUMNS, RowLog()).y[:, 0].tolist()[:2] == [0, 1]
-    assert task.answers.notes() == [
-        "y: y_pred is the probability of the positive class, 'BBB-'; the other class is 'BBB+'"
-    ]
+    (note,) = task.answers.notes()
+    assert note == "y: y_pred is the probability of the positive class, 'BBB-'; the other class is 'BBB+'"
     assert settled(InferredTask(["y"], positive="0.0"), *column("1", "0")).columns.labels(0) == ("1", "0")
     with pytest.raises(InputError, match=r"positive: target 'y' has the classes 'BBB-', 'BBB\+', not 'bbb'"):
         settled(BinaryClassification(["y"], positive="bbb"), *cells)

@@ -15,13 +15,9 @@ from tests.tables import molecules, write
 @pytest.fixture(scope="module")
 def data(tmp_path_factory) -> DataSettings:
     smiles = molecules(200)["smiles"].tolist()
-    rows = [[text, i % 5 == 0, i] for i, text in enumerate(smiles + smiles[:40])]
+    rows = [[text, int(i % 5 == 0), i] for i, text in enumerate(smiles + smiles[:40])]
     rows[9][1] = rows[9][2] = ""
-    file = write(
-        tmp_path_factory.mktemp("data") / "data.csv",
-        [[s, y if y == "" else int(y), z] for s, y, z in rows],
-        ["smiles", "y", "z"],
-    )
+    file = write(tmp_path_factory.mktemp("data") / "data.csv", rows, ["smiles", "y", "z"])
     return DataSettings(str(file), ("y",), workers=0)
 
 
@@ -58,10 +54,8 @@ def test_scores_of_several_targets_are_not_averaged_across_units() -> None:
     results = []
     for factor in (1.0, 1000.0):
         unit = np.array([1.0, factor])
-        guesses = {"gtx": y * (1 - worse), "ridge": y * 0.6, "mean": np.zeros_like(y)}
-        scores = {
-            name: Regression(["a", "b"]).objective.evaluate(y * unit, guess * unit) for name, guess in guesses.items()
-        }
+        guesses, evaluate = {"gtx": 1 - worse, "ridge": 0.6, "mean": 0.0}, Regression(["a", "b"]).objective.evaluate
+        scores = {name: evaluate(y * unit, y * share * unit) for name, share in guesses.items()}
         results.append(_summary([{"scores": scores}, None], Regression(["a"])))
     assert results[0] == results[1] == "1/2 splits; RMSE ÷ the mean's 0.300, best baseline 0.400"
 

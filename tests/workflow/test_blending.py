@@ -77,10 +77,8 @@ def test_weights_follow_the_errors_and_are_those_of_the_prior_where_both_are_ali
 
 @pytest.mark.parametrize("several", [False, True])
 def test_classes_of_a_target_have_one_weight(several: bool) -> None:
-    labels = ("a", "b", "c") if several else ("a", "b")
-    task = replace(
-        (MulticlassClassification if several else BinaryClassification)(("y", "z")), classes=(labels, labels)
-    )
+    kind, labels = (MulticlassClassification, "abc") if several else (BinaryClassification, "ab")
+    task = replace(kind(("y", "z")), classes=((*labels,), (*labels,)))
     y = torch.arange(60).reshape(30, 2).double() % len(labels)
     val = store(["C"] * 30).with_targets(y)
     if several:
@@ -139,17 +137,14 @@ def test_the_kernel_learns_from_validation_rows_when_the_shares_are_settled(runs
     done = store([row["smiles"] for row in rows]).with_targets(y)
     part = np.array([row["split"] for row in rows])
     spec = kernel_spec(TrainSettings(), both.header)
-    first, whole = (
-        fitted_kernel(spec, both.task, done.subset(np.flatnonzero(of))) for of in (part == "train", part != "test")
-    )
+    some = done.subset(np.flatnonzero(part == "train")), done.subset(np.flatnonzero(part != "test"))
+    first, whole = (fitted_kernel(spec, both.task, rows_of) for rows_of in some)
     torch.testing.assert_close(both.kernel_member.kernel(done.batch()), whole(done.batch()))
     outputs = network.outputs(done)
     for kernel, of in ((first, "val"), (whole, "test")):
-        mean = both.answers(done, blend_outputs(outputs, kernel(done.batch()), both.kernel_member.share)).mean[
-            part == of, 0
-        ]
+        blended = both.answers(done, blend_outputs(outputs, kernel(done.batch()), both.kernel_member.share))
         told = [float(row["solvation_water_pred"]) for row in rows if row["split"] == of]
-        np.testing.assert_allclose(told, mean, rtol=1e-4)
+        np.testing.assert_allclose(told, blended.mean[part == of, 0], rtol=1e-4)
     assert not torch.allclose(first(done.batch()), whole(done.batch()), atol=1e-3)
 
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -143,12 +144,8 @@ def test_each_number_stands_at_its_own_atom_or_bond(fast: str, tmp_path, monkeyp
     AllChem.EmbedMolecule(full, randomSeed=1)
     mixed = Chem.RenumberAtoms(full, np.random.default_rng(0).permutation(full.GetNumAtoms()).tolist())
     heavy = Chem.MolFromMolBlock(Chem.MolToMolBlock(mixed))
-    for settings, mol in (
-        ({}, heavy),
-        ({"hydrogens": True}, mixed),
-        ({"coordinates": True}, heavy),
-        ({"hydrogens": True, "coordinates": True}, mixed),
-    ):
+    for hydrogens, coordinates in product((False, True), repeat=2):
+        settings, mol = {"hydrogens": hydrogens, "coordinates": coordinates}, mixed if hydrogens else heavy
         values = {"atom": [atom.GetAtomicNum() for atom in mol.GetAtoms()]}
         values["bond"] = [b.GetBeginAtom().GetAtomicNum() * b.GetEndAtom().GetAtomicNum() for b in mol.GetBonds()]
         for name, each in values.items():
