@@ -245,9 +245,7 @@ def test_values_of_a_game_that_is_known() -> None:
     drawn = compute_shapley_values(among_more, 12, permutations=400, seed=1)
     np.testing.assert_allclose(drawn.values.sum(), -game(np.ones((1, 6), bool))[0])  # whatever is drawn
     np.testing.assert_allclose(drawn.values[:6], expected, atol=1e-9)  # an order and its reverse share it alike
-    three = compute_shapley_values(
-        lambda sets: -1.0 * sets[:, :3].all(1), 12, permutations=400
-    )  # one of three is enough
+    three = compute_shapley_values(lambda sets: -1.0 * sets[:, :3].all(1), 12, permutations=400)  # one is enough
     assert (np.abs(three.values[:3] - 1 / 3) < 4 * three.errors[:3]).all() and (three.errors[:3] > 0).all()
 
 
@@ -291,9 +289,8 @@ def test_of_a_mix_the_values_sum_to_the_whole_prediction(mixed: Predictor) -> No
     assert f"the values sum to {found.prediction - found.without:+.4g}: from the baseline" in text
     if not mixed.task.objective.has_link:
         scale = float(mixed.task.scaler.sd[0])
-        np.testing.assert_allclose(
-            found.contributions.values, 0.2 * alone.contributions.values + 0.8 * scale * told, atol=1e-6
-        )
+        both = 0.2 * alone.contributions.values + 0.8 * scale * told
+        np.testing.assert_allclose(found.contributions.values, both, atol=1e-6)
         share = f"{0.8 * scale * told.sum():+.4g} from the kernel (weight 80%)"
         assert share in text and share in " ".join(found.legend())
 

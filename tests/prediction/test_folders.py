@@ -171,10 +171,8 @@ def test_with_fail_the_first_error_of_a_row_ends_the_run(predict: Callable) -> N
 def test_the_best_of_a_folder_are_those_of_all_its_tables_sorted(predict, model, library, tmp_path) -> None:
     outcome = predict(selection=RowSelection(top=7, by="gap_pred", lowest=True))
     alone(model, library, tmp_path / "alone")
-    tables = [
-        (pd.read_parquet if name.endswith("parquet") else pd.read_csv)(tmp_path / "alone" / name)
-        for name in TABLES.values()
-    ]
+    files = [tmp_path / "alone" / name for name in TABLES.values()]
+    tables = [pd.read_parquet(file) if file.suffix == ".parquet" else pd.read_csv(file) for file in files]
     expected = pd.concat(tables).sort_values("gap_pred", kind="stable").head(7).reset_index(drop=True)
     found = pd.read_csv(tmp_path / "out" / "top.csv")
     assert outcome.best == len(found) == 7 and outcome.problems.keys() == {"damaged.csv.gz"}

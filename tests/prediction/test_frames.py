@@ -66,10 +66,8 @@ def test_a_column_that_is_missing_is_named(predict: DataFramePredictor) -> None:
 
 
 def test_the_examples_of_the_page_run(tmp_path, monkeypatch) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    plain, dask = (
-        [b for b in blocks if "import ray" not in b and ("import dask" in b) == theirs] for theirs in (False, True)
-    )
+    blocks = [b for b in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL) if "import ray" not in b]
+    plain, dask = ([b for b in blocks if ("import dask" in b) == theirs] for theirs in (False, True))
     monkeypatch.chdir(tmp_path)
     for folder in ("run", "library", "molecules"):
         (tmp_path / folder).mkdir()

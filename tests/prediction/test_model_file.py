@@ -47,14 +47,8 @@ def test_a_file_made_with_another_rdkit_is_read(model_path: Path, tmp_path, monk
 def test_what_is_no_whole_model_file_is_refused_in_one_line(model_path: Path, tmp_path) -> None:
     whole = model_path.read_bytes()
     length = int.from_bytes(whole[:8], "little")
-    damaged = {
-        "cut in the length": whole[:5],
-        "cut in the header": whole[: length // 2],
-        "cut in the weights": whole[: length + 1000],
-        "one byte short": whole[:-1],
-        "header spoilt": whole[:20] + b"\xff" + whole[21:],
-    }
-    for content in damaged.values():
+    cut = [whole[:end] for end in (5, length // 2, length + 1000, -1)]  # in the length, the header and the weights
+    for content in (*cut, whole[:20] + b"\xff" + whole[21:]):
         (tmp_path / "bad.gtx").write_bytes(content)
         refused(tmp_path / "bad.gtx", "bad.gtx is not a whole gtx model file")
     torch.save({"weights": [1, 2, 3]}, tmp_path / "last.ckpt")

@@ -48,10 +48,8 @@ def test_a_prediction_depends_neither_on_batch_mates_nor_on_how_the_smiles_is_wr
     alone = np.concatenate([numbers(predictor, smiles) for smiles in molecules[::5]])
     assert np.abs(alone - together[::5]).max() < 1e-5
     for seed in range(3):
-        rewritten = [
-            Chem.MolToRandomSmilesVect(Chem.MolFromSmiles(smiles), 1, randomSeed=seed, kekuleSmiles=seed == 2)[0]
-            for smiles in molecules
-        ]
+        how = {"randomSeed": seed, "kekuleSmiles": seed == 2}
+        rewritten = [Chem.MolToRandomSmilesVect(Chem.MolFromSmiles(text), 1, **how)[0] for text in molecules]
         assert np.abs(numbers(predictor, rewritten) - together).max() < 1e-5
 
 
@@ -150,9 +148,7 @@ def test_members_of_other_tasks(task: NumericTask, columns: list[str], predictor
 
 def test_a_task_without_members_apart_says_so() -> None:
     writer = gtx.load(GOLDEN / "sequence.gtx", device="cpu")
-    with pytest.raises(
-        InputError, match="members: a model of the task sequence gives no predictions of single members"
-    ):
+    with pytest.raises(InputError, match="members: a model of the task sequence gives no predictions of single memb"):
         writer.predict("CCO", members=True)
 
 
@@ -171,9 +167,7 @@ def test_bounds_lie_half_a_width_away_and_are_missing_where_there_is_none(predic
 
 
 def test_embeddings(predictor: Predictor) -> None:
-    with pytest.warns(
-        UserWarning, match="1 of 3 SMILES cannot be used; .* number 1, counted from 0: 'C1CC' .*unclosed ring"
-    ):
+    with pytest.warns(UserWarning, match="1 of 3 SMILES cannot be used; .* number 1, .*: 'C1CC' .*unclosed ring"):
         vectors = predictor.embed(["CCO", "C1CC", "OCC"])
     width = predictor.members[0].width
     assert vectors.shape == (3, 2 * width) and vectors.dtype == np.float32

@@ -55,9 +55,8 @@ def test_the_file_holds_all_it_takes(make: Callable, tmp_path) -> None:
     assert opened.task.vocabulary == predictor.task.vocabulary and opened.task.limit == 8
     opened = gtx.load(tmp_path / "model.gtx", "cpu")
     frame = opened.predict(SOURCES)
-    assert frame.equals(predictor.predict(SOURCES)) and frame.equals(
-        pickle.loads(pickle.dumps(opened)).predict(SOURCES)
-    )
+    for other in (predictor, pickle.loads(pickle.dumps(opened))):
+        assert frame.equals(other.predict(SOURCES))
 
 
 def test_a_row_has_a_text_or_an_error(make: Callable) -> None:
@@ -92,9 +91,8 @@ def test_texts_that_are_no_smiles_are_not_judged_as_such(make: Callable) -> None
 
 
 def test_a_table_keeps_every_row_and_counts_what_is_invalid(make: Callable, tmp_path) -> None:
-    source = write(
-        tmp_path / "in.csv", [["1", "CCO", "C"], ["2", "C1CC", "C"], ["3", "CN", ""]], ["id", "smiles", "product"]
-    )
+    given = [["1", "CCO", "C"], ["2", "C1CC", "C"], ["3", "CN", ""]]
+    source = write(tmp_path / "in.csv", given, ["id", "smiles", "product"])
     predictor = make(end=-100.0)
     outcome = predictor.predict_table(source, tmp_path / "out.csv")
     rows = read(tmp_path / "out.csv")
@@ -105,9 +103,7 @@ def test_a_table_keeps_every_row_and_counts_what_is_invalid(make: Callable, tmp_
     predictor.predict_table(source, tmp_path / "out.parquet")
     typed = pd.read_parquet(tmp_path / "out.parquet")
     assert typed.product_log_probability.dtype == np.float64
-    assert typed.product_valid.tolist() == [
-        row["product_valid"] == "1" if row["product_valid"] else None for row in rows
-    ]
+    assert typed.product_valid.tolist() == [{"1": True, "0": False, "": None}[row["product_valid"]] for row in rows]
     assert outcome.notes == [f"of 2 sequences written, {invalid} are no valid SMILES, 2 ran into the limit of 8 tokens"]
     assert outcome.metrics["per_target"]["product"]["exact_accuracy"] == 0.0  # of the one row with a product
 

@@ -24,13 +24,8 @@ def page(folder: Path, smiles: bool = True, **changes: object) -> Page:
     described = facts(smiles=SMILES, **own | changes)
     task = SequenceGenerationTask("product", texts=SMILES, vocabulary=TokenVocabulary.of(SMILES))
     written, right = ["CCO", "CCN", "CCC", "CO", "CO", "C("], ["CCO", "CCN", "CCC", "CO", "CO", None]
-    answers = GeneratedTexts(
-        texts=written,
-        log_probability=np.zeros(6),
-        canonical=right if smiles else None,
-        cut=np.zeros(6, bool),
-        warnings=[[]] * 6,
-    )
+    more = {"log_probability": np.zeros(6), "cut": np.zeros(6, bool), "warnings": [[]] * 6}
+    answers = GeneratedTexts(texts=written, canonical=right if smiles else None, **more)
     dataset = SimpleNamespace(store=described["store"].with_targets(np.arange(6.0)[:, None]))
     write_run_report(task, folder / "report.html", dataset, answers, RunReport(**described))
     return Page((folder / "report.html").read_text(encoding="utf-8"))

@@ -122,15 +122,11 @@ def model(tmp_path_factory) -> Path:
     header = ModelFileHeader(task, featuriser, spec, training=training)
     of_kernel = {"name": "kernel", "arguments": {"out_channels": 1, **own.learned_arguments}}
     networks = [build_model(spec).eval() for _ in range(2)]
-    save_model(
-        folder / "model.gtx", networks, replace(header, partner=of_kernel), KernelMember(own, torch.tensor([0.8]))
-    )
+    beside = replace(header, partner=of_kernel), KernelMember(own, torch.tensor([0.8]))
+    save_model(folder / "model.gtx", networks, *beside)
     save_model(folder / "alone.gtx", networks, header)
-    save_model(
-        folder / "kernel.gtx",
-        [own],
-        replace(header, model={"name": "kernel", "arguments": of_kernel["arguments"] | CODE_SIZES}),
-    )
+    kernel = {"name": "kernel", "arguments": of_kernel["arguments"] | CODE_SIZES}
+    save_model(folder / "kernel.gtx", [own], replace(header, model=kernel))
     return folder / "model.gtx"
 
 

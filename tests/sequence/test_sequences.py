@@ -24,8 +24,7 @@ from gtx.sequence.sequences import (
     TokenVocabulary,
 )
 from gtx.sequence.task import SequenceGenerationTask, count, metrics
-from gtx.tasks.metrics import smoothed_cross_entropy
-from gtx.training import TrainingModule, TrainSettings, fit
+from gtx.training import TrainSettings, fit
 from tests.molecules_for_tests import CODE_SIZES, SMILES
 from tests.tables import read
 from tests.training.task import FEATURISER
@@ -241,26 +240,23 @@ def test_learns_and_says_so(tmp_path) -> None:
     assert [row["epoch"] for row in read(tmp_path / "members" / "0" / "log.csv")] == [str(i) for i in range(1, 9)]
 
 
-def test_every_token_has_the_same_say(tmp_path, monkeypatch) -> None:
-    texts, losses, plain = ["C" * (1 + i) for i in range(7)], [], []
+def test_every_token_has_the_same_say() -> None:
+    """The mean over steps is the loss of all sequences, though some batches have more tokens."""
+    texts = ["C" * (1 + i) for i in range(7)]
     targets = [texts[i % 7] for i in range(60)]
     train = numbered(targets, texts, targets)
+    objective = SequenceGenerationTask("text", texts=texts).fit(train).objective
+    made, examples = model(3).eval(), objective.examples(train)
 
-    def step(self: TrainingModule, batch: SequenceDataset, index: int) -> torch.Tensor:
-        losses.append(original(self, batch, index))
-        logits, labels, _ = self(batch)
-        plain.append((smoothed_cross_entropy(logits, labels).detach(), len(labels)))
-        return losses[-1]
+    def mean_loss(index: Tensor) -> Tensor:
+        batch = examples.batch(index)
+        return objective.mean_loss(objective.forward(made, batch), batch)
 
-    original = TrainingModule.training_step
-    monkeypatch.setattr(TrainingModule, "training_step", step)
-    settings = TrainSettings(epochs=1, batch_molecules=17, threads=1, progress=False, accelerator="cpu")
-    task = SequenceGenerationTask("text", texts=texts).fit(train)
-    fit(model(3), task, train, train.subset(torch.arange(0)), settings, tmp_path)
-    total = sum(n for _, n in plain)
-    assert total == sum(map(len, targets)) + 60 and len(losses) == 4
-    expected = sum(loss * n for loss, n in plain) / total
-    torch.testing.assert_close(sum(loss.detach() for loss in losses) / 4, expected)
+    parts = torch.arange(60).split(17)
+    usual = objective.share(examples) / len(parts)
+    steps = [mean_loss(part) * objective.share(examples.batch(part)) / usual for part in parts]
+    assert objective.share(examples) == sum(map(len, targets)) + 60
+    torch.testing.assert_close(sum(steps) / len(steps), mean_loss(torch.arange(60)))
 
 
 def test_training_observes_the_codes_of_atoms(tmp_path) -> None:
@@ -305,8 +301,6 @@ def test_by_hand() -> None:
 
 def test_a_sequence_counts_the_same_in_any_batch() -> None:
     logits, labels = torch.randn(8, 5), torch.randint(5, (8,))
-    parts = [
-        count(logits[a:b], labels[a:b], ptr)
-        for a, b, ptr in ((0, 4, torch.tensor([0, 3, 4])), (4, 8, torch.tensor([0, 4])))
-    ]
-    torch.testing.assert_close(torch.cat(parts), count(logits, labels, PTR))
+    first = count(logits[:4], labels[:4], torch.tensor([0, 3, 4]))
+    last = count(logits[4:], labels[4:], torch.tensor([0, 4]))
+    torch.testing.assert_close(torch.cat([first, last]), count(logits, labels, PTR))

@@ -77,9 +77,8 @@ def test_each_row_is_in_one_fold_together_with_those_of_its_group(split: str, da
 
 
 def test_rows_called_val_are_in_a_fold(tmp_path, data: DataSettings) -> None:
-    frame = pd.read_csv(data.data).assign(
-        part=lambda t: np.where(t.index < 20, "val", np.where(t.index < 40, "test", "train"))
-    )
+    frame = pd.read_csv(data.data).assign(part="train")
+    frame.loc[:19, "part"], frame.loc[20:39, "part"] = "val", "test"
     frame.to_csv(tmp_path / "t.csv", index=False)
     found = in_folds(replace(data, data=str(tmp_path / "t.csv"), split_column="part"))
     assert sum(map(len, found.folds)) == len(frame) - 20
@@ -219,9 +218,8 @@ def test_intervals_of_ninety_percent_hold_nine_of_ten_new_molecules() -> None:
     frame, inside, rows = bundled()[["smiles", "gap"]], [], 50
     for seed in range(4):
         some = frame.sample(rows + 300, random_state=seed)
-        estimator = gtx.MoleculeRegressor(
-            model="kernel", folds=5, workers=0, settings={"kernel_parts": ["substructures"]}, random_state=seed
-        )
+        how = {"model": "kernel", "folds": 5, "workers": 0, "settings": {"kernel_parts": ["substructures"]}}
+        estimator = gtx.MoleculeRegressor(**how, random_state=seed)
         estimator.fit(some.smiles[:rows], some.gap[:rows])
         low, high = estimator.predict_interval(some.smiles[rows:]).T
         inside.append(((low <= some.gap[rows:]) & (some.gap[rows:] <= high)).mean())

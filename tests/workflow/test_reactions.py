@@ -106,9 +106,8 @@ def test_duplicates_stay_together_and_scaffolds_are_of_a_reactant(table: Path) -
 
 
 def test_two_columns_agents_and_solvent(table: Path, tmp_path) -> None:
-    model = trained(
-        table, tmp_path / "two", "--reaction-columns", "reactants", "products", "--smiles-columns", "solvent"
-    )
+    columns = ["--reaction-columns", "reactants", "products", "--smiles-columns", "solvent"]
+    model = trained(table, tmp_path / "two", *columns)
     rows = notebook()
     reactions = [(f"{row[1]}>>{row[2]}", row[3]) for row in rows[:3]]
     frame = pd.DataFrame(rows, columns=["rxn", "reactants", "products", "solvent", "yield"])

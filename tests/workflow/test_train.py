@@ -71,11 +71,8 @@ def test_scores_are_those_of_the_predictions_written(run: tuple[Path, RunResult]
     folder, outcome = run
     rows = read(folder / "out" / "predictions.csv")
     part = {int(row["row"]) - 1: row["split"] for row in read(folder / "out" / "split.csv")}
-    errors = [
-        float(rows[i]["gap"]) - float(rows[i]["gap_pred"])
-        for i, name in part.items()
-        if name == "test" and rows[i]["gap"] not in ("", "nan")
-    ]
+    tested = [rows[i] for i, name in part.items() if name == "test" and rows[i]["gap"] not in ("", "nan")]
+    errors = [float(row["gap"]) - float(row["gap_pred"]) for row in tested]
     expected = outcome.metrics["test"]["per_target"]["gap"]["rmse"]
     assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(expected, rel=1e-4)
     assert [row["split"] for row in rows] == [part.get(i, "") for i in range(len(rows))]
@@ -189,9 +186,8 @@ def test_a_split_by_a_column_or_into_folds_is_told(tmp_path) -> None:
     source = str(write(tmp_path / "data.csv", rows, ["smiles", "y", "year"]))
     data = DataSettings(source, ("y",), split="time", split_by="year", workers=0)
     assert load_training_table(data).split_summary == "time by column 'year'"
-    assert collect_data_config(data)["split_by"] == "year" and "split_by" not in collect_data_config(
-        DataSettings(source, ("y",))
-    )
+    assert collect_data_config(data)["split_by"] == "year"
+    assert "split_by" not in collect_data_config(DataSettings(source, ("y",)))
     fold = load_training_table(DataSettings(source, ("y",), test_folds=5, test_fold=2, workers=0))
     assert fold.split_summary == "random, fold 2 of 5, seed 0" and len(fold.split["test"]) == 12
 
@@ -209,10 +205,8 @@ def plain_table(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("name", ["gat", "exphormer", "mat"])  # over bonds, drawn pairs, and in space
 def test_trains_saves_and_predicts(name: str, plain_table: Path, tmp_path) -> None:
-    spatial = ARCHITECTURES[name].coordinates == "needed"
-    data = DataSettings(
-        str(plain_table), ("gap",), featuriser=Featuriser(conformers=spatial, descriptors=False), workers=0
-    )
+    featuriser = Featuriser(conformers=ARCHITECTURES[name].coordinates == "needed", descriptors=False)
+    data = DataSettings(str(plain_table), ("gap",), featuriser=featuriser, workers=0)
     settings = TrainSettings(**TINY | {"epochs": 1, "model_arguments": ARGUMENTS}, model=name)
     train_model(data, settings, tmp_path, **ALONE)
     rows = read(tmp_path / "predictions.csv")
