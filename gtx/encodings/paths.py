@@ -12,7 +12,7 @@ from gtx.base.loops import compiled_loop, run_in_threads
 from gtx.encodings.encoding import CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding, integer_codes
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_selectors import adjacency, flatten
-from gtx.graph.packing import offsets, ragged
+from gtx.graph.packing import offsets
 
 # --- Bonds as compiled loops read them: on the processor, whatever the device of the batch.
 
@@ -25,14 +25,17 @@ def sort_by_receiver(edge_index: Tensor, graph: CompleteGraph) -> tuple[Tensor, 
         the last end; and int64 `[E]`, the sender of each edge and its place in `edge_index`.
 
     Raises:
-        ValueError: the graph has a ghost, whose pairs are not those of its atoms.
+        ValueError: an edge that is not within a molecule, or a graph with a ghost, whose pairs are not those of its
+            atoms.
     """
     if graph.has_ghost:
         raise ValueError(f"expected a graph of molecules alone, got a {type(graph).__name__}")
-    sender, receiver = edge_index.cpu().long().unbind()
+    edge_index, graph = edge_index.cpu().long(), graph if graph.ptr.device.type == "cpu" else graph.to("cpu")
+    graph.pair_of(edge_index)  # an edge out of its molecule would lead a loop out of its arrays
+    sender, receiver = edge_index.unbind()
     order = receiver.argsort(stable=True)
     start = offsets(torch.bincount(receiver, minlength=graph.num_nodes))
-    return graph.ptr.cpu(), graph.pair_ptr.cpu(), start, sender[order], order
+    return graph.ptr, graph.pair_ptr, start, sender[order], order
 
 
 # --- Shortest-path distance, as a code of each pair or as masks.
@@ -345,8 +348,6 @@ def order_by_distance(distance, farthest, place, order):
 
 # --- Which atoms lie on a common ring.
 
-CHUNK = 2**21  # steps worked out together: it bounds the memory
-
 
 class SameRing(Encoding):
     r"""Encoding of pairs of atoms: 1 if both are in a common smallest ring, else 0.
@@ -374,7 +375,7 @@ class SameRing(Encoding):
     The encoding reads `edge_index` `[2, E]`, undirected. The encoding yields pair codes `[num_pairs, 1]`.
 
     Raises:
-        ValueError: `largest` below 3.
+        ValueError: `largest` below 3; in `forward`, an edge that is not within a molecule.
     """
 
     fixed = True
@@ -386,67 +387,65 @@ class SameRing(Encoding):
         self.largest = largest
         self.pair: CategoricalFeatureSpec = CategoricalFeatureSpec((2,))
 
-    @torch.no_grad()
+    @torch.compiler.disable  # which would look into the loop
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
-        same = data.edge_index.new_zeros(graph.num_pairs, 1, dtype=torch.long)
-        edges = data.edge_index[:, graph.batch[data.edge_index[0]].argsort(stable=True)]  # molecule by molecule
-        bonds = edges[:, edges[0] < edges[1]]
-        steps = _per_molecule(edges, graph)[graph.batch[bonds[0]]]
-        for some in bonds.split(torch.bincount(steps.cumsum(0) // CHUNK).tolist(), 1):
-            together = self._same_ring(some, edges, graph)
-            same[graph.pair_of(together)] = 1
-            same[graph.pair_of(together.flip(0))] = 1
-        return None, same
-
-    def _same_ring(self, bonds: Tensor, edges: Tensor, graph: CompleteGraph) -> Tensor:
-        """Nodes that share a smallest ring through one of the bonds `[2, R]`: int64 `[2, *]`, a pair once per bond."""
-        molecule = graph.batch[bonds[0]]
-        sizes = graph.ptr.diff()[molecule]
-        row_bond, row_node = ragged(sizes)  # a row for every bond and node of its molecule
-        row_node = row_node + graph.ptr[molecule][row_bond]
-        first = sizes.cumsum(0) - sizes - graph.ptr[molecule]  # (bond, node) is row first[bond] + node
-
-        degrees = _per_molecule(edges, graph)
-        bond, edge = ragged(degrees[molecule])  # a step for every bond and edge of its molecule,
-        edge = edges[:, edge + (degrees.cumsum(0) - degrees)[molecule][bond]]
-        other = (edge.sort(0).values != bonds[:, bond]).any(0)  # except the bond itself
-        start, goal = first + bonds
-        rows, steps = self._shortest_paths(start, goal, (first[bond] + edge)[:, other], len(row_node))
-        return row_node[_connected(row_bond[rows], rows, steps, self.largest - 1)]
-
-    def _shortest_paths(self, start: Tensor, goal: Tensor, steps: Tensor, num_rows: int) -> tuple[Tensor, Tensor]:
-        """All rows and steps that lie on a shortest path from a start to its goal, of less than `largest` steps."""
-        tail, head = steps
-        level = torch.full((num_rows,), self.largest, device=start.device)  # d' from the start
-        level[start] = 0
-        for n in range(1, self.largest):
-            level[head[(level[tail] == n - 1) & (level[head] == self.largest)]] = n
-        away = (level[head] == level[tail] + 1) & (level[head] < self.largest)
-        tail, head = tail[away], head[away]
-        on = torch.zeros_like(level, dtype=torch.bool)
-        on[goal] = level[goal] < self.largest
-        for n in range(self.largest - 1, 0, -1):  # back from the goal
-            on[tail[on[head] & (level[head] == n)]] = True
-        return on.nonzero().squeeze(1), torch.stack([tail, head])[:, on[head]]
+        *bonds, _ = sort_by_receiver(data.edge_index, graph)
+        same = torch.zeros(graph.num_pairs, 1, dtype=torch.long, device="cpu")
+        run_in_threads(mark_common_rings, bonds[1] * 20, *bonds, self.largest, same)
+        return None, same.to(graph.ptr.device)
 
 
-def _connected(group: Tensor, rows: Tensor, steps: Tensor, most_steps: int) -> Tensor:
-    """Rows a and c `[2, *]` such that steps lead from a to c, by one small matrix for each group of rows."""
-    _, counts = group.unique_consecutive(return_counts=True)
-    group, slot = ragged(counts)
-    size = int(counts.max()) if len(counts) else 0
-    tail, head = torch.searchsorted(rows, steps)
-    path = torch.zeros(len(counts), size, size, device=rows.device)
-    path[group, slot, slot] = 1.0
-    path[group[tail], slot[tail], slot[head]] = 1.0
-    for _ in range((most_steps - 1).bit_length()):  # paths of up to 2, 4, 8, ... steps
-        path = (path @ path).clamp_(max=1.0)
-    row = rows.new_zeros(len(counts), size)
-    row[group, slot] = rows
-    of, a, c = path.nonzero(as_tuple=True)
-    return torch.stack([row[of, a], row[of, c]])
+@compiled_loop
+def mark_common_rings(first, last, ptr, pair_ptr, start, sender, largest, same):
+    """Mark the pairs of nodes on a common smallest ring, `gtx.encodings.SameRing`, molecule by molecule.
+
+    Args:
+        first, last: the molecules, `last` not included.
+        ptr, pair_ptr, start, sender: of `sort_by_receiver`.
+        largest: size of the largest ring.
+        same: `[num_pairs, 1]`, zeros, the result.
+    """
+    for graph in range(first, last):
+        begin = ptr[graph]
+        n = ptr[graph + 1] - begin
+        of_i, of_j, of_a = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+        queue, ring = np.empty(n, np.int64), np.empty(n, np.int64)
+        for j in range(n):
+            for bond in range(start[begin + j], start[begin + j + 1]):
+                i = sender[bond] - begin
+                if i >= j:
+                    continue
+                find_distances(i, i, j, begin, start, sender, largest, of_i, queue)
+                length = of_i[j]
+                if length == largest:  # no ring, or a larger one
+                    continue
+                find_distances(j, i, j, begin, start, sender, largest, of_j, queue)
+                size = 0
+                for a in range(n):
+                    if of_i[a] + of_j[a] == length:
+                        ring[size] = a
+                        size += 1
+                for a in ring[:size]:
+                    find_distances(a, i, j, begin, start, sender, largest, of_a, queue)
+                    for c in ring[:size]:
+                        if of_i[a] + of_a[c] + of_j[c] == length:
+                            same[pair_ptr[graph] + a * n + c, 0] = 1
+                            same[pair_ptr[graph] + c * n + a, 0] = 1
 
 
-def _per_molecule(edges: Tensor, graph: CompleteGraph) -> Tensor:
-    """Return the number of edges of each molecule: int64 `[B]`."""
-    return torch.bincount(graph.batch[edges[0]], minlength=graph.num_graphs)
+@njit
+def find_distances(node, i, j, begin, start, sender, largest, distance, queue):
+    """Find the bonds from a node to each, without the bond of i and j; `largest` where they are as many or more."""
+    distance[:] = largest
+    distance[node] = 0
+    queue[0] = node
+    at, end = 0, 1
+    while at < end and distance[queue[at]] < largest - 1:
+        r = queue[at]
+        at += 1
+        for bond in range(start[begin + r], start[begin + r + 1]):
+            s = sender[bond] - begin
+            if distance[s] == largest and not ((r == i and s == j) or (r == j and s == i)):
+                distance[s] = distance[r] + 1
+                queue[end] = s
+                end += 1

@@ -20,7 +20,6 @@ from gtx.encodings import (
     ShortestPathOneHot,
     SimplePathCounts,
 )
-from gtx.encodings import paths as same_ring
 from gtx.graph import CompleteGraph
 from gtx.graph.constant_shape import BatchShape, ConstantShapeGraph
 from gtx.molecules import Featuriser
@@ -138,6 +137,7 @@ def test_threads_precision_and_kind_of_index_change_nothing(encoding: Encoding, 
         (BondFeatures([3]), 0, 2),
         (ShortestPathBonds(3), -1, 0),
         (ShortestPathOneHot(2), 0, 5),
+        (SameRing(), 1, 3),
         (RandomWalkProbabilities(3), 7, 1),
         (ShortestPathLength(), 0, 2),
     ],
@@ -166,7 +166,7 @@ def test_bonds_of_the_wrong_kind_are_named() -> None:
 def test_a_ghost_is_refused() -> None:
     ghost = ConstantShapeGraph.from_sizes(torch.tensor([2]), BatchShape(3, 5, 2, ((1, 2),)))
     data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), edge_attr=torch.zeros(2, 1, dtype=torch.long))
-    for encoding in (ShortestPathBonds(3), SimplePathCounts()):
+    for encoding in (ShortestPathBonds(3), SimplePathCounts(), SameRing()):
         with pytest.raises(ValueError, match="a graph of molecules alone, got a ConstantShapeGraph"):
             encoding(data, ghost)
 
@@ -206,9 +206,8 @@ def bonds_of(smiles: list[str]) -> tuple[Data, CompleteGraph]:
     return data, CompleteGraph.from_batch(batch.batch)
 
 
-@pytest.mark.parametrize(("largest", "chunk"), [(12, same_ring.CHUNK), (11, 100), (5, 100)])
-def test_it_is_what_rdkit_says(largest: int, chunk: int, monkeypatch) -> None:
-    monkeypatch.setattr(same_ring, "CHUNK", chunk)
+@pytest.mark.parametrize("largest", [12, 11, 5])
+def test_it_is_what_rdkit_says(largest: int) -> None:
     data, graph = bonds_of(DRUG_LIKE)
     _, codes = SameRing(largest)(data, graph)
     for smiles, own, n in zip(DRUG_LIKE, codes.split(graph.pair_ptr.diff().tolist()), graph.ptr.diff(), strict=True):
