@@ -78,7 +78,7 @@ def test_weights_are_before_dropout_and_sum_to_one_where_normalised(name: str) -
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_one_compilation_serves_every_batch() -> None:
-    """All layouts compile in the layers of `tests/nn/test_published_layers.py`.
+    """All layouts compile in the layers of `tests/nn/test_transformer_layer.py`.
 
     With as many buckets: here one. The numbers of molecules and atoms are unlike those of channels and heads, since the
     compiler takes equal sizes for the same size.

@@ -126,7 +126,7 @@ def test_pair_distance_is_distance_and_bond(batch: Batch, graph: CompleteGraph) 
 
 
 def test_a_direction_points_from_receiver_to_sender_and_fades() -> None:
-    """It turns with the molecule: see `tests/nn/test_vector_layer.py`."""
+    """It turns with the molecule: see `tests/nn/test_transformer_layer.py`."""
     graph = CompleteGraph.from_ptr(torch.tensor([0, 4]))
     pos = torch.tensor([[0.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 4.0], [torch.nan] * 3], requires_grad=True)
     _, values = PairUnitVector(4.0)(Data(pos=pos), graph)
