@@ -38,6 +38,29 @@ def sort_by_receiver(edge_index: Tensor, graph: CompleteGraph) -> tuple[Tensor, 
     return graph.ptr, graph.pair_ptr, start, sender[order], order
 
 
+@njit
+def find_distances(node, i, j, begin, start, sender, largest, distance, queue):
+    """Find the bonds from a node to each node of its molecule, breadth first, without the bond of i and j, if any.
+
+    A distance is `largest` where it is that or more; the nodes that are nearer are put into `queue`, nearest first, and
+    their number is returned.
+    """
+    distance[:] = largest
+    distance[node] = 0
+    queue[0] = node
+    at, end = 0, 1
+    while at < end and distance[queue[at]] < largest - 1:
+        r = queue[at]
+        at += 1
+        for bond in range(start[begin + r], start[begin + r + 1]):
+            s = sender[bond] - begin
+            if distance[s] == largest and not ((r == i and s == j) or (r == j and s == i)):
+                distance[s] = distance[r] + 1
+                queue[end] = s
+                end += 1
+    return end
+
+
 # --- Shortest-path distance, as a code of each pair or as masks.
 
 FARTHEST = 4096
@@ -184,8 +207,7 @@ def count_simple_paths(first, last, ptr, pair_ptr, start, sender, most, counts, 
 
     Args:
         first, last: the molecules, `last` not included.
-        ptr, pair_ptr: `[B + 1]`, of the graph.
-        start, sender: of `sort_by_receiver`, each pair of neighbours once.
+        ptr, pair_ptr, start, sender: of `sort_by_receiver`, each pair of neighbours once.
         most: number of paths of a molecule at which the count ends.
         counts: `[num_pairs, K]`, zeros, the result.
         paths: `[B]`, the number of paths of each molecule, at most `most + 1`.
@@ -262,7 +284,6 @@ class ShortestPathBonds(Encoding):
         self.bond_size = bond_size
         self.length = length
         self.farthest = farthest
-        self.distance: ShortestPathLength = ShortestPathLength(farthest)
         self.pair: ContinuousFeatureSpec = ContinuousFeatureSpec(length * bond_size)
 
     @torch.compiler.disable  # which would look into the loop
@@ -272,43 +293,35 @@ class ShortestPathBonds(Encoding):
         E, T = data.edge_index.shape[1], self.bond_size
         if len(bond) != E or (E and not 0 <= bond.min() <= bond.max() < T):
             raise ValueError(f"expected a bond type from 0 to {T - 1} for each of {E} edges")
-        distance = self.distance(data, graph)[1].squeeze(1).cpu()
         *bonds, order = sort_by_receiver(data.edge_index, graph)
         dtype = torch.promote_types(torch.get_default_dtype(), torch.float32)
         counts = torch.zeros(graph.num_pairs, self.length * T, dtype=dtype, device="cpu")
-        arguments = (*bonds, bond[order], T, distance, self.farthest, counts)
+        arguments = (*bonds, bond[order], T, self.farthest, counts)
         run_in_threads(average_bonds_along_paths, bonds[1] * (10 + self.length * T), *arguments)
         return None, counts.to(graph.ptr.device, torch.get_default_dtype())
 
 
 @compiled_loop
-def average_bonds_along_paths(first, last, ptr, pair_ptr, start, sender, bond, types, distance, farthest, counts):
+def average_bonds_along_paths(first, last, ptr, pair_ptr, start, sender, bond, types, farthest, counts):
     """Find the bonds along shortest paths, `gtx.encodings.ShortestPathBonds`, molecule by molecule.
 
     Args:
         first, last: the molecules, `last` not included.
-        ptr, pair_ptr: `[B + 1]`, of the graph.
-        start: `[N + 1]`; the bonds into node r are number `start[r]` to `start[r + 1]`.
-        sender: `[E]`, where each comes from.
+        ptr, pair_ptr, start, sender: of `sort_by_receiver`.
         bond: `[E]`, the type of each.
         types: T, how many there are.
-        distance: `[num_pairs]`, codes of `ShortestPathLength`.
         farthest: distance that counts.
         counts: `[num_pairs, L * T]`, zeros, the result.
     """
     length = counts.shape[1] // types
-    most = 0
-    for graph in range(first, last):
-        most = max(most, ptr[graph + 1] - ptr[graph])
-    paths, order, place = np.empty(most, counts.dtype), np.empty(most, np.int64), np.empty(most + 2, np.int64)
     for graph in range(first, last):
         begin = ptr[graph]
         n = ptr[graph + 1] - begin
+        paths, away, order = np.empty(n, counts.dtype), np.empty(n, np.int64), np.empty(n, np.int64)
         for r in range(n):
             pairs = pair_ptr[graph] + r * n
-            away = distance[pairs : pairs + n]
-            reached = order_by_distance(away, min(farthest, n), place, order)
-            paths[:n] = 0
+            reached = find_distances(r, -1, -1, begin, start, sender, farthest + 1, away, order)
+            paths[:] = 0
             paths[r] = 1
             for i in range(reached):
                 s = order[i]
@@ -328,22 +341,6 @@ def average_bonds_along_paths(first, last, ptr, pair_ptr, start, sender, bond, t
                 bonds = counts.dtype.type(max(paths[s] * d, 1))
                 for c in range(d * types):
                     count[c] /= bonds
-
-
-@njit
-def order_by_distance(distance, farthest, place, order):
-    """Put the nodes no farther than `farthest` into `order`, nearest first, and say how many they are."""
-    place[: farthest + 2] = 0
-    for d in distance:
-        if d <= farthest:
-            place[d + 1] += 1
-    for d in range(farthest + 1):
-        place[d + 1] += place[d]
-    for s in range(len(distance)):
-        if distance[s] <= farthest:
-            order[place[distance[s]]] = s
-            place[distance[s]] += 1
-    return place[farthest]
 
 
 # --- Which atoms lie on a common ring.
@@ -431,21 +428,3 @@ def mark_common_rings(first, last, ptr, pair_ptr, start, sender, largest, same):
                         if of_i[a] + of_a[c] + of_j[c] == length:
                             same[pair_ptr[graph] + a * n + c, 0] = 1
                             same[pair_ptr[graph] + c * n + a, 0] = 1
-
-
-@njit
-def find_distances(node, i, j, begin, start, sender, largest, distance, queue):
-    """Find the bonds from a node to each, without the bond of i and j; `largest` where they are as many or more."""
-    distance[:] = largest
-    distance[node] = 0
-    queue[0] = node
-    at, end = 0, 1
-    while at < end and distance[queue[at]] < largest - 1:
-        r = queue[at]
-        at += 1
-        for bond in range(start[begin + r], start[begin + r + 1]):
-            s = sender[bond] - begin
-            if distance[s] == largest and not ((r == i and s == j) or (r == j and s == i)):
-                distance[s] = distance[r] + 1
-                queue[end] = s
-                end += 1
