@@ -146,10 +146,4 @@ def _run(name: str, words: Sequence[str]) -> int:
     options = [option for option in command.options if option.flag]
     flags = {name: option.flag for option in options for name in (option.name, option.entry)}
     prepare(arguments.quiet, flags)
-    try:
-        return command.module.run(arguments)
-    except InputError as reason:  # "top: ..." of a function is "--top: ..." on the command line
-        name, colon, rest = str(reason).partition(":")
-        if colon and name in flags:
-            reason.args = (f"{flags[name]}:{rest}",)
-        raise
+    return command.module.run(arguments)

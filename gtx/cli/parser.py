@@ -173,14 +173,14 @@ def fill(text: str, width: int) -> str:
 
 
 class TextLoader(yaml.BaseLoader):
-    """Loader of YAML whose values are texts, as on the command line; a name that is there twice is an `InputError`."""
+    """Loader of YAML whose values are texts, as on the command line; a name that is there twice is an error."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Make the mapping of a node, after a look at its names, of which YAML's own loaders take the last."""
         names = [name.value for name, _ in node.value]
         for i, (name, _) in enumerate(node.value):
             if name.value in names[:i]:
-                raise InputError(f"line {name.start_mark.line + 1}: {name.value!r} is there twice")
+                raise yaml.YAMLError(f"line {name.start_mark.line + 1}: {name.value!r} is there twice")
         return super().construct_mapping(node, deep)
 
 
@@ -301,8 +301,6 @@ class Command:
         """
         try:
             config = yaml.load(Path(file).read_text(encoding="utf-8"), TextLoader) or {}
-        except InputError as error:
-            raise InputError(f"--config {file}, {error}") from None
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"--config {file}: {getattr(error, 'strerror', None) or error}") from None
         except yaml.YAMLError as error:

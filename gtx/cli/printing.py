@@ -27,9 +27,9 @@ _flags: Mapping[str, str] = {}
 def say(line: str, file: TextIO | None = None) -> None:
     """Print one line, on standard output unless told otherwise; a terminal's lines end between words.
 
-    An option in backquotes, as messages name those of Python, is printed as the command spells it: `top` as --top.
+    A parameter of Python at the start of an error, `gtx: top: ...`, or in backquotes is printed as the option: --top.
     """
-    line = re.sub(r"`(\w+)`", lambda name: _flags.get(name[1], name[0]), line)
+    line = re.sub(r"(?<=^gtx: )\w+(?=:)|`\w+`", lambda name: _flags.get(name[0].strip("`"), name[0]), line)
     stream, line = file or sys.stdout, printable(line, None)
     if stream.isatty():
         width = shutil.get_terminal_size().columns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -136,7 +137,8 @@ class FeatureColumns:
                 hint = did_you_mean(name, self.columns) or ";"
                 raise InputError(f"unknown feature {name!r}{hint} this model reads {reads}")
         if missing := [name for name in self.columns if name not in cells]:
-            option = f"--features {printable(missing[0])}=VALUE, or features={{{missing[0]!r}: VALUE}} in Python"
+            word = quote(f"{printable(missing[0])}=VALUE")
+            option = f"--features {word}, or features={{{missing[0]!r}: VALUE}} in Python"
             raise InputError(f"this model needs the feature {missing[0]!r} of the molecule: give {option}")
         return self._read([cell_text(cells[name]) for name in self.columns])
 
