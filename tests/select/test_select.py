@@ -1,5 +1,6 @@
 """Molecules are chosen by the posterior of a Gaussian process, and `gtx select` writes them."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -209,7 +210,9 @@ def test_of_a_large_library_those_left_behind_are_counted(model: Path, library: 
     out = library.with_name("plate.csv")
     assert main(["select", str(model), str(library), "--number=6", "--workers=0", "--out", str(out)]) == 0
     told = capsys.readouterr()
-    assert "21 molecules, behind those that are compared with each other" in told.err and "6 of 10" in told.out
+    behind = re.search(r"left out: (\d+) molecules, behind those that are compared with each other", told.err)
+    assert behind and "6 of 10" in told.out
+    assert int(behind[1]) + ("1 molecule, repeated" in told.err) == 21  # the model says whether the pair is in front
 
 
 def test_positions_of_the_library_are_read(model: Path, tmp_path) -> None:
