@@ -591,7 +591,7 @@ def _check_atom_order(
     if lists is not None and settings.featuriser.standardise:
         raise InputError("targets of atoms and bonds are of the atoms as they are written: leave out `standardise`")
     for i, (file, row) in enumerate(rows):
-        has_values = row.features is not None and (row.features.atoms or row.features.bonds)
+        has_values = row.features is not None and row.features.lists
         if row.error or not (has_values or (lists is not None and lists[i])):
             continue
         if doubt := list_order_doubt(settings.featuriser, row.text):

@@ -85,7 +85,7 @@ class FeatureColumns:
     @property
     def blank_row(self) -> RowFeatures:
         """Features of a row in which all feature cells are blank."""
-        return RowFeatures(np.zeros(self.width, np.float32), {}, {})
+        return RowFeatures(np.zeros(self.width, np.float32), {})
 
     @property
     def remedy(self) -> str:
@@ -163,7 +163,7 @@ class FeatureColumns:
         for name in self.widths:
             atoms = name == "atom_features"
             ptr, columns = (store.atom_ptr, self.atoms) if atoms else (store.bond_ptr, self.bonds)
-            lists = [row.atoms if atoms else row.bonds for row in features]
+            lists = [row.lists for row in features]
             values, misfits = attach_lists(lists, columns, ptr.numpy(), "atom" if atoms else "bond")
             tensors: dict[str, Any] = {name: torch.from_numpy(self._with_indicators(values))}
             store = replace(store, **tensors)
@@ -171,7 +171,7 @@ class FeatureColumns:
                 errors[good[molecule]] = f'column "{printable(column)}" {reason}'
         for i in good if self.widths else ():
             row, text = rows[i], texts[i]
-            if row is not None and (row.atoms or row.bonds) and isinstance(text, str) and errors[i] is None:
+            if row is not None and row.lists and isinstance(text, str) and errors[i] is None:
                 doubt = list_order_doubt(featuriser, text)
                 errors[i] = f"{doubt.reason}: for training, {doubt.remedy}" if doubt else None
         fitting = np.flatnonzero([errors[i] is None for i in good])
@@ -198,8 +198,7 @@ class FeatureColumns:
                         lists[name] = values
             except InputError as reason:
                 raise InputError(f'column "{printable(name)}", value "{printable(cell)}": {reason}') from None
-        atoms, bonds = ({name: lists[name] for name in names if name in lists} for names in (self.atoms, self.bonds))
-        return RowFeatures(self._with_indicators(np.array(numbers, np.float64)), atoms, bonds)
+        return RowFeatures(self._with_indicators(np.array(numbers, np.float64)), lists)
 
     def _number(self, cell: str) -> float:
         number = parse_number(cell)

@@ -198,13 +198,12 @@ class RowFeatures(NamedTuple):
 
     Attributes:
         molecule: features of the molecule, float32 `[F]`.
-        atoms, bonds: features by column, float64 `[a]`, with a number for each atom or bond in the order of the text of
-            the molecule. Columns with a blank cell are left out.
+        lists: features of atoms and bonds by column, float64 `[a]`, with a number for each atom or bond in the order of
+            the text of the molecule. Columns with a blank cell are left out.
     """
 
     molecule: np.ndarray
-    atoms: dict[str, np.ndarray]
-    bonds: dict[str, np.ndarray]
+    lists: dict[str, np.ndarray]
 
 
 class Row(NamedTuple):

@@ -164,20 +164,23 @@ class KernelRidge(TanimotoKernel):
         Returns:
             Leave-one-out predictions, float64 `[n, C]`; NaN for blanks.
         """
-        y, features = y.double().cpu(), self._vectors(molecules, embeddings)
+        y, features = y.double().cpu(), self._features(molecules.descriptors, embeddings)
+        features = {name: values.cpu() for name, values in features.items()}
         for name, kernel in self.feature_kernels.items():
             kernel.scaler.observe(features[name])
         self._choose(molecules, y, features)
         return self._solve(self.count_substructures(molecules, torch.arange(len(y))), features, y).left_out
 
-    def _vectors(self, molecules: TrainingMolecules, embeddings: Tensor | None) -> dict[str, Tensor]:
-        """Collect the feature vectors of training molecules by the name of the kernel that reads them."""
-        vectors, every = {}, {"descriptors": molecules.descriptors, "embeddings": embeddings}
+    def _features(self, descriptors: Tensor | None, embeddings: Tensor | None) -> dict[str, Tensor]:
+        """Collect the feature vectors of molecules, `[B, width]` each, by the name of the kernel that reads them."""
+        features, every = {}, {"descriptors": descriptors, "embeddings": embeddings}
         for name, kernel in self.feature_kernels.items():
-            if (values := every[name]) is None:
-                raise ValueError(f"{name}: expected [{len(molecules)}, {kernel.steps.shape[1]}], got None")
-            vectors[name] = values.cpu()
-        return vectors
+            values, width = every[name], kernel.steps.shape[1]
+            if values is None or values.dim() != 2 or values.shape[1] != width:
+                came = "none" if values is None else f"shape {list(values.shape)}"
+                raise ValueError(f"expected {width} {name} for each molecule, [B, {width}], got {came}")
+            features[name] = values
+        return features
 
     def _choose(self, molecules: TrainingMolecules, y: Tensor, features: Mapping[str, Tensor]) -> None:
         """Choose the labels, shares and lengths of the least leave-one-out error on some of the rows."""
@@ -256,7 +259,7 @@ class KernelRidge(TanimotoKernel):
 
     def kernel(self, batch: Batch) -> Tensor:
         """Compute the kernel between the molecules of a batch and the references, float64 `[B, rows]`, from 0 to 1."""
-        return self._blend(self._similarity(self.counts(batch)), self._features(batch))
+        return self._blend(self._similarity(self.counts(batch)), self._features_of(batch))
 
     def _kernels(self, counts: SubstructureCounts, features: Mapping[str, Tensor]) -> Iterator[Tensor]:
         """Yield the kernel for some molecules at a time, `[CHUNK, rows]`, to bound the memory."""
@@ -272,24 +275,16 @@ class KernelRidge(TanimotoKernel):
             similar = similar.lerp(kernel, part.share.double())
         return similar
 
-    def _features(self, batch: Batch) -> dict[str, Tensor]:
+    def _features_of(self, batch: Batch) -> dict[str, Tensor]:
         """Collect the feature vectors of a batch by the name of the kernel that reads them."""
-        features: dict[str, Tensor] = {}
-        if self.descriptors is not None:
-            width, u = self.descriptors.steps.shape[1], getattr(batch, "u", None)
-            if u is None or u.dim() != 2 or u.shape[1] != width:
-                came = "none" if u is None else f"shape {list(u.shape)}"
-                raise ValueError(f"batch.u: expected {width} descriptors for each molecule, [B, {width}], got {came}")
-            features["descriptors"] = u
-        if self.embeddings is not None:
-            if self.embed is None:
-                raise ValueError("embed: the kernel compares embeddings, and has no network that makes them")
-            features["embeddings"] = self.embed(batch)
-        return features
+        if self.embeddings is not None and self.embed is None:
+            raise ValueError("embed: the kernel compares embeddings, and has no network that makes them")
+        embeddings = None if self.embeddings is None or self.embed is None else self.embed(batch)
+        return self._features(getattr(batch, "u", None), embeddings)
 
     def forward(self, batch: Batch) -> Tensor:
         dual = self.dual.double()
-        parts = [kernel @ dual for kernel in self._kernels(self.counts(batch), self._features(batch))]
+        parts = [kernel @ dual for kernel in self._kernels(self.counts(batch), self._features_of(batch))]
         return (self.offset.double() + torch.cat(parts)).to(self.offset.dtype)
 
     def of_embeddings(self, embeddings: Tensor) -> Tensor:
@@ -325,7 +320,7 @@ class KernelRidge(TanimotoKernel):
         of_kind = dual.new_zeros(len(kinds), dual.shape[1])
         of_kind[torch.from_numpy(known)] = torch.from_numpy(shared.T @ (dual.numpy() / union[:, None]))
         kind, occurrences = torch.from_numpy(kinds), torch.from_numpy(count)
-        brought = self._blend(torch.zeros(1, len(dual), dtype=torch.float64), self._features(molecule)) @ dual
+        brought = self._blend(torch.zeros(1, len(dual), dtype=torch.float64), self._features_of(molecule)) @ dual
         rest = math.prod(1 - float(part.share) for part in self.feature_kernels.values())
         atoms = dual.new_zeros(molecule.num_nodes, dual.shape[1])
         bonds = torch.eye(molecule.num_nodes, dtype=torch.float64)
@@ -380,8 +375,8 @@ class KernelRidge(TanimotoKernel):
         """
         kernel = deepcopy(self)
         kernel.set_references(molecules)
-        for name, values in self._vectors(molecules, embeddings).items():
-            kernel.feature_kernels[name].set_references(values)
+        for name, values in self._features(molecules.descriptors, embeddings).items():
+            kernel.feature_kernels[name].set_references(values.cpu())
         return kernel
 
     @cached_property
