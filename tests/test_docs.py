@@ -1,19 +1,25 @@
-"""What the pages and the README say can be done, can be done: their code runs, and their links lead to files."""
+"""What the pages and the README say can be done, can be done: their code runs, links lead to files, the site builds."""
 
 import json
+import logging
 import re
 import shlex
 import shutil
+import socket
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import torch
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
 from rdkit import Chem
 from torch_geometric.data import Data
 
 import gtx
-from gtx.cli import load_command, main
+from docs.hooks.reference import PACKAGES, exported
+from gtx.base import additions
+from gtx.cli import COMMANDS, load_command, main
 from gtx.cli.options import settings_from
 from gtx.training_data import load_training_table
 from tests.tables import GOLDEN, unwrapped, write_shown
@@ -24,7 +30,7 @@ ELSEWHERE = ("scale", "serving")
 DOCS = sorted(ROOT.glob("docs/*.md"))
 PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *DOCS]
 RUN = [page for page in DOCS if "```python" in page.read_text() and page.stem not in ELSEWHERE]
-COMMANDS = {
+LINES = {
     line.partition(" # ")[0].strip()
     for page in (*PAGES, ROOT / "examples" / "README.md")
     for line in unwrapped(page.read_text()).splitlines()
@@ -153,7 +159,7 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert f"## [{gtx.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
 
 
-@pytest.mark.parametrize("line", sorted(COMMANDS))
+@pytest.mark.parametrize("line", sorted(LINES))
 def test_every_command_has_these_options(line: str, tmp_path, monkeypatch) -> None:
     if "--config" in line:
         write_shown((ROOT / "docs" / "training-options.md").read_text(), tmp_path)
@@ -178,3 +184,74 @@ def test_the_python_of_the_readme_runs_from_top_to_bottom(tmp_path, monkeypatch)
     for block in blocks:
         exec(block.replace("Regressor()", "Regressor(epochs=1)"), names)
     assert len(readme.split()) <= 700
+
+
+# --- The site: built without a network, no link broken, every page within reach.
+
+
+def build_site(out: Path) -> None:
+    """The site without its search index and with two names of each package in the reference, which halves the time."""
+    config = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(out))
+    assert config.strict and set(config.validation.links.values()) == {logging.WARNING}  # broken links are errors
+    config.extra["names_per_package"] = 2
+    config.plugins["material/search"].config["enabled"] = False
+    build(config)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    def refuse(*_: object) -> None:
+        raise AssertionError("the site is built without a network")
+
+    out = tmp_path_factory.mktemp("site")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", refuse)
+        patch.setenv("NO_MKDOCS_2_WARNING", "1")
+        build_site(out)
+    return out
+
+
+@pytest.mark.slow
+def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 50
+    for page in pages:
+        text = page.read_text()
+        loaded = re.findall(r'<(?:script|img|iframe)[^>]* src="([^"]+)|<link[^>]* href="([^"]+)', text)
+        assert not [link for links in loaded for link in links if link.startswith(("http", "//"))], page
+
+
+@pytest.mark.slow
+def test_a_link_out_of_docs_leads_to_a_page_of_that_file(site: Path) -> None:
+    text = (site / "your-own-task.html").read_text()
+    link, *_ = re.findall(r'href="([^"]+gtx/tasks/numeric\.py\.html)"', text)
+    assert "class NumericTask" in re.sub("<.*?>", "", (site / link).read_text())
+
+
+@pytest.mark.slow
+def test_notebooks_and_formulas_are_drawn(site: Path) -> None:
+    text = (site / "repository" / "notebooks" / "1_attention_step_by_step.ipynb.html").read_text()
+    assert text.count("data:image/png;base64,") == 7 and text.count("<math") > 10 and "$$" not in text
+
+
+@pytest.mark.slow
+def test_the_page_of_commands_and_the_reference_show_what_can_be_set(site: Path) -> None:
+    for name in COMMANDS | additions("commands"):
+        assert f'<h1 id="gtx-{name}">gtx {name}' in (site / "commands" / f"{name}.html").read_text()
+    assert "--split-sizes" in (site / "commands" / "train.html").read_text()
+    assert "random_state" in (site / "reference" / "gtx.html").read_text()  # an estimator's parameter
+
+
+def test_every_page_of_docs_is_in_the_contents() -> None:
+    contents = (ROOT / "mkdocs.yml").read_text()
+    assert not [page.name for page in ROOT.glob("docs/*.md") if f" {page.name}\n" not in contents]
+    named = set(re.findall(r"reference/(\S+)\.md", contents))
+    rooms = {f"gtx.{path.parent.name}" for path in ROOT.glob("gtx/*/__init__.py")} | {"gtx.training_data"}
+    assert named == set(PACKAGES) and named - {"gtx"} <= rooms
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_name_of_the_reference_is_public(package: str) -> None:
+    names = exported(package, ROOT)
+    module = pytest.importorskip(package)
+    assert names and not [name for name in names if not hasattr(module, name)]

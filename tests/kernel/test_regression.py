@@ -7,17 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from sklearn.gaussian_process.kernels import Matern
 from torch_geometric.data import Batch
 
 import gtx.kernel.regression
 from gtx.base.errors import InputError
 from gtx.data import MoleculeStore
-from gtx.kernel import KernelRidge, solve_kernel_ridge
+from gtx.kernel import DescriptorKernel, KernelRidge, TanimotoKernel, solve_kernel_ridge
+from gtx.kernel.kernels import intersections
 from gtx.kernel.regression import DESCRIPTOR_TERMS, DescriptorTerm
 from gtx.models import kernel_ridge
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression
 from gtx.tasks.closed_form import fit_closed_form
-from tests.molecules_for_tests import SMILES, store, whole_batch
+from tests.molecules_for_tests import SMILES, renumbered, store, whole_batch
 from tests.tables import molecules
 
 
@@ -157,7 +159,7 @@ def test_three_kernels_are_mixed_by_their_shares_and_solved_as_one(many: Molecul
 
 
 @pytest.fixture(params=["substructures", "descriptors", "foundation"])
-def model(request, many: MoleculeStore) -> KernelRidge:
+def ridge(request, many: MoleculeStore) -> KernelRidge:
     """A kernel of substructures alone, with descriptors, or with embeddings too."""
     if request.param == "foundation":
         request.getfixturevalue("always")
@@ -165,8 +167,8 @@ def model(request, many: MoleculeStore) -> KernelRidge:
     return solved(many, num_descriptors=many.descriptors.shape[1] * (request.param == "descriptors"))[0]
 
 
-def test_it_predicts_alike_alone_and_is_copied_pickled_and_read_from_its_tensors(model: KernelRidge) -> None:
-    batch = whole_batch()
+def test_it_predicts_alike_alone_and_is_copied_pickled_and_read_from_its_tensors(ridge: KernelRidge) -> None:
+    model, batch = ridge, whole_batch()
     found = model(batch)
     alone = torch.cat([model(whole_batch([text])) for text in SMILES])
     torch.testing.assert_close(alone, found, rtol=1e-5, atol=1e-5)
@@ -199,10 +201,10 @@ def test_embeddings_have_a_share_where_the_target_follows_them_and_none_where_it
     assert model.embeddings is None and model.learned_arguments["foundation"] is None
 
 
-def test_contributions_of_atoms_and_of_the_whole_sum_to_the_prediction(model: KernelRidge) -> None:
+def test_contributions_of_atoms_and_of_the_whole_sum_to_the_prediction(ridge: KernelRidge) -> None:
     """With the mean; atoms that are alike bring the same, and a molecule that shares nothing with those held has
     none."""
-    model, texts = model.double(), ["CC(C)(C)O", "c1ccncc1", "[He]", "C.CO"]
+    model, texts = ridge.double(), ["CC(C)(C)O", "c1ccncc1", "[He]", "C.CO"]
     for text in texts:
         batch = whole_batch([text])
         atoms, brought = model.contributions(batch)
@@ -211,3 +213,89 @@ def test_contributions_of_atoms_and_of_the_whole_sum_to_the_prediction(model: Ke
     alike = model.contributions(whole_batch(texts[:1]))[0]
     torch.testing.assert_close(alike[[0, 2]], alike[[3, 3]], rtol=0, atol=1e-12)
     assert (alike[0] - alike[4]).abs().max() > 1e-3
+
+
+# --- The kernel of counts is its definition, and counts that lead astray are refused.
+
+
+RADIUS_3 = [{"radius": 3, "atoms": [0], "bonds": [0]}, {"radius": 1}]
+
+
+@pytest.fixture
+def model(many: MoleculeStore) -> TanimotoKernel:
+    made = TanimotoKernel(RADIUS_3)
+    made.set_references(many)
+    return made
+
+
+def dense(model, batch) -> torch.Tensor:
+    """Counts `[B, kinds]` of all kinds that occur."""
+    return torch.from_numpy(model.counts(batch).table.toarray())
+
+
+def test_counts_are_all_that_is_within_the_radius() -> None:
+    model, batch = TanimotoKernel([{"radius": 2}, {"radius": 0, "atoms": [0]}]), whole_batch()
+    assert torch.equal(dense(model, batch).sum(1), 4 * torch.bincount(batch.batch))
+    again = renumbered(batch)[0]
+    assert (model.counts(again).kinds == model.counts(batch).kinds).all()
+    assert torch.equal(dense(model, again), dense(model, batch))
+
+
+def test_the_kernel_is_its_definition_and_positive(model: TanimotoKernel, many: MoleculeStore) -> None:
+    counts = dense(model, many.batch())
+    least, most = (f(counts[:, None], counts[None]).sum(-1) for f in (torch.minimum, torch.maximum))
+    kernel = model.similarity(many.batch())
+    torch.testing.assert_close(kernel, least.double() / most)
+    assert torch.equal(kernel, kernel.T) and (kernel.diag() == 1).all()
+    assert torch.linalg.eigvalsh(kernel).min() > -1e-9
+
+
+def test_what_is_not_held_makes_a_molecule_larger_and_no_more(model: TanimotoKernel, many: MoleculeStore) -> None:
+    both = torch.cat([dense(model, whole_batch()).sum(1), dense(model, many.batch()).sum(1)])
+    counts, inverted = model.counts(whole_batch()), model._inverted_index[0]
+    common = torch.from_numpy(intersections(counts.restrict(model.kind_label.numpy()), inverted))
+    expected = common / (both[: len(SMILES), None] + both[len(SMILES) :] - common)
+    torch.testing.assert_close(model.similarity(whole_batch()), expected)
+
+
+def test_the_nearest_are_those_that_are_held(model: TanimotoKernel, many: MoleculeStore) -> None:
+    rows, similarity = model.nearest(many.subset([17]).batch(), 3)
+    assert similarity[0, 0] == 1 and 17 in rows[0].tolist() and (similarity[0].diff() <= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("kind", lambda t: t.fill_(10**6)),
+        ("kind", lambda t: t.sub_(1)),
+        ("ptr", lambda t: t[1].fill_(10**9)),
+        ("ptr", lambda t: t.add_(1)),
+        ("count", lambda t: t[0].fill_(0)),
+        ("kind_label", lambda t: t.copy_(t.flip(0))),
+    ],
+)
+def test_counts_that_lead_astray_are_refused(name: str, change, model: TanimotoKernel) -> None:
+    state = {key: value.clone() for key, value in model.state_dict().items()}
+    change(state[name])
+    with pytest.raises(InputError, match="not in order"):
+        TanimotoKernel(RADIUS_3, len(model.row), len(model.kind_label), len(model.kind)).load_state_dict(state)
+
+
+# --- The kernel of descriptors is its definition.
+
+
+def test_it_is_the_matern_kernel_of_clipped_scores_of_what_varies() -> None:
+    draws = torch.randn(60, 7, generator=torch.Generator().manual_seed(0))
+    draws[:, 3] = 2.0  # never varies, and is no descriptor then
+    draws[0, 0], draws[1, 1] = 1e6, torch.nan
+    model = DescriptorKernel(7)
+    model.scaler.observe(draws)
+    model.set_references(draws[:40])
+    model.length.fill_(0.8)
+    z = model.z_scores(draws).numpy()
+    assert z[0, 0] == 5 and z[1, 1] == 0 and (z[:, 3] == 0).all()
+    assert (model.z_scores(draws) - model.scaler(draws)).abs().max() <= 2**-13
+    expected = Matern(0.8 * np.sqrt(6), nu=1.5)(z, z[:40])
+    np.testing.assert_allclose(model(draws).numpy(), expected, atol=1e-6)
+    np.testing.assert_allclose(model.gram(0.8).numpy(), expected[:40], atol=1e-6)
+    assert torch.linalg.eigvalsh(model.gram(0.8)).min() > -1e-9

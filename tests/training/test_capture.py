@@ -23,7 +23,7 @@ from tests.models.test_architectures import make
 from tests.models.test_constant_shape import EXTRA
 
 from .task import FEATURISER, LOGP, SMALL, SPLIT, model, store, train
-from .test_batch_budget import stopped_in_epoch
+from .test_fitting import stopped_in_epoch
 
 TASK = Regression(["y"], element_reference=False).fit(store())
 EXAMPLES = TASK.objective.examples(store())
