@@ -47,10 +47,6 @@ def divide(name: str, rows: RowsToSplit | None = None, **settings: object) -> Sp
     return SplitSettings(split=name, split_by=by, **settings).divide(rows_of(name) if rows is None else rows)
 
 
-def reordered(rows: RowsToSplit, order: np.ndarray) -> RowsToSplit:
-    return RowsToSplit([rows.smiles[i] for i in order], rows.values[order])
-
-
 def same(one: Split, other: Split) -> bool:
     return all(np.array_equal(one[part], other[part]) for part in SPLIT_PARTS)
 
@@ -94,8 +90,8 @@ def test_the_seed_decides_where_there_is_chance(name: str, splits: dict[str, Spl
 
 @pytest.mark.parametrize("name", [name for name in SPLIT_METHODS if name != "random"])
 def test_the_order_of_rows_changes_nothing(name: str, splits: dict[str, Split]) -> None:
-    order = RANDOM.permutation(len(SMILES))
-    again = divide(name, reordered(rows_of(name), order))
+    rows, order = rows_of(name), RANDOM.permutation(len(SMILES))
+    again = divide(name, RowsToSplit([rows.smiles[i] for i in order], rows.values[order]))
     assert same({part: np.sort(order[index]) for part, index in again.items()}, splits[name])
 
 

@@ -236,6 +236,7 @@ def test_bad_parameters_are_named_at_fit() -> None:
         ({"validation_fraction": "a"}, "validation_fraction: expected a finite number, got 'a'"),
         ({"feature_columns": "temperature"}, "feature_columns: expected a list, got 'temperature'"),
         ({"random_state": -1}, "random_state: expected a number of 0 or more, got -1"),
+        ({"start": "foundation"}, "leave out `model` and `model_arguments`"),
         ({"settings": {"lr": 2}}, "settings: lr is a parameter of MoleculeRegressor; leave it out here"),
         ({"settings": {"warm_up": 2}}, "settings: there is no 'warm_up' in TrainSettings; did you mean 'warmup'"),
     ]:

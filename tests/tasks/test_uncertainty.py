@@ -14,7 +14,7 @@ import gtx
 from gtx.base.errors import InputError
 from gtx.prediction import Predictor
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression
-from gtx.tasks.classification import PENALTY, ClassTask, evidence_loss
+from gtx.tasks.classification import PENALTY, evidence_loss
 from gtx.tasks.numeric import Predictions
 from gtx.tasks.regression import TargetScaler
 from gtx.tasks.uncertainty import (
@@ -56,19 +56,15 @@ def taught(x: Tensor, width: int, loss: Callable[[Tensor], Tensor], steps: int) 
     return network.requires_grad_(False)
 
 
-@pytest.fixture(scope="module", params=["variance", "quantiles", "evidential"])
-def learned(request) -> tuple[str, Tensor]:
-    """A method and the outputs `[m, 1, W, 1]` of a small network that learned by its loss, for 4,000 new rows."""
-    method, (x, y, _) = UNCERTAINTY_METHODS[request.param](), noisy(1_000, 0)
+@pytest.mark.parametrize("name", ["variance", "quantiles", "evidential"])
+def test_the_true_mean_and_spread_are_found(name: str) -> None:
+    """By a small network that learned by the loss of a method, for 4,000 new rows."""
+    method, (x, y, _) = UNCERTAINTY_METHODS[name](), noisy(1_000, 0)
     network = taught(x, method.width, lambda output: method.loss(output.unflatten(1, (-1, 1)), y), steps=400)
-    return request.param, network(noisy(4000, 1)[0]).unflatten(1, (-1, 1))[:, None]
-
-
-def test_the_true_mean_and_spread_are_found(learned: tuple[str, Tensor]) -> None:
-    name, outputs = learned
-    x, y, truth = noisy(4000, 1)
-    std, _, _ = UNCERTAINTY_METHODS[name]().spread(outputs)
-    assert (outputs[:, 0, 0] - (4 * x).sin()).square().mean().sqrt() < 0.12
+    new, y, truth = noisy(4000, 1)
+    outputs = network(new).unflatten(1, (-1, 1))[:, None]  # [m, 1, W, 1]
+    std, _, _ = method.spread(outputs)
+    assert (outputs[:, 0, 0] - (4 * new).sin()).square().mean().sqrt() < 0.12
     factor = torch.from_numpy(std_factors(y.numpy(), outputs[:, 0, 0].numpy(), std.numpy()))
     # the evidence's own size is off, see the class: validation rows correct it
     assert float(factor) == pytest.approx(1, abs=0.2 if name == "evidential" else 0.1)
@@ -410,19 +406,13 @@ def waves(classes: int) -> tuple[Tensor, Tensor, Tensor]:
     return x, p, torch.multinomial(p, 1, generator=random)
 
 
-@pytest.fixture(scope="module", params=[2, 3])
-def evident(request) -> tuple[ClassTask, nn.Module]:
-    """A task of classes and a small network that evident by its loss."""
-    kind = BinaryClassification if request.param == 2 else MulticlassClassification
-    task = kind("y", classes=(tuple("abc"[: request.param]),), uncertainty="evidential")
-    x, _, y = waves(request.param)
+@pytest.mark.parametrize("count", [2, 3])
+def test_the_true_probabilities_are_found(count: int) -> None:
+    kind, labels = BinaryClassification if count == 2 else MulticlassClassification, tuple("abc"[:count])
+    task = kind("y", classes=(labels,), uncertainty="evidential")
+    x, p, y = waves(count)
     loss = task.objective.elementwise
-    return task, taught(x, task.objective.out_channels, lambda output: loss(output, y.float()), steps=300)
-
-
-def test_the_true_probabilities_are_found(evident: tuple[ClassTask, nn.Module]) -> None:
-    task, network = evident
-    x, p, _ = waves(len(task.columns.labels(0)))
+    network = taught(x, task.objective.out_channels, lambda output: loss(output, y.float()), steps=300)
     found = task.objective.unscale(network(x), None)
     assert (found - p[:, -found.shape[1] :]).abs().mean() < 0.1
     assert found.min() > 0 and found.max() < 1

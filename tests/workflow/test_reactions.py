@@ -1,6 +1,5 @@
 """Reactions from a table like one of an electronic notebook, through every door."""
 
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,11 @@ from gtx.prediction.folders import DataFramePredictor
 from gtx.serve.tables import make_example, read_columns
 from gtx.training_data import DataSettings, load_training_table
 from tests.molecules.test_reactions import rewritten
-from tests.tables import TINY_ESTIMATOR, TINY_TRAIN, read
+from tests.tables import TINY_ESTIMATOR, TINY_TRAIN, read, write
 
 ACIDS = ["C", "CC", "CCC", "c1ccccc1", "C1CC1", "ClC", "FC", "c1ccncc1"]
 AGENTS = ["OS(=O)(=O)O", "", "[Na+].[Cl-]"]
+COLUMNS = ["rxn", "reactants", "products", "solvent", "yield"]
 SOLVENTS = ["CCO", "Cc1ccccc1", "ClCCl"]
 MISSING, UNREADABLE, NO_ARROW = "CC(=O)O.CO>>CC(=O)OC", "nonsense>>C", "CCO"
 
@@ -58,10 +58,7 @@ def notebook() -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("reactions") / "notebook.csv"
-    with path.open("w", newline="") as file:
-        csv.writer(file).writerows([["rxn", "reactants", "products", "solvent", "yield"], *notebook()])
-    return path
+    return write(tmp_path_factory.mktemp("reactions") / "notebook.csv", notebook(), COLUMNS)
 
 
 def trained(table: Path, out: Path, *words: str) -> Predictor:
@@ -110,7 +107,7 @@ def test_two_columns_agents_and_solvent(table: Path, tmp_path) -> None:
     model = trained(table, tmp_path / "two", *columns)
     rows = notebook()
     reactions = [(f"{row[1]}>>{row[2]}", row[3]) for row in rows[:3]]
-    frame = pd.DataFrame(rows, columns=["rxn", "reactants", "products", "solvent", "yield"])
+    frame = pd.DataFrame(rows, columns=COLUMNS)
     answers = DataFramePredictor(str(tmp_path / "two" / "model.gtx"))(frame)["yield_pred"]
     np.testing.assert_allclose(answers[:3].to_numpy(float), values(model, reactions), atol=1e-5)
     np.testing.assert_allclose(model.predict(frame)["yield_pred"][:3], answers[:3].to_numpy(float), atol=1e-5)
