@@ -1,6 +1,7 @@
 """What the user or a file calls a thing reaches the terminal as text, and does nothing to it."""
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -18,14 +19,12 @@ EVIL = "logS\x1b[31m\x1b]0;owned\x07\u202e [x]"
 SHOWN = r"logS\x1b[31m\x1b]0;owned\x07\u202e [x]"
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory) -> str:
+def evil_model(path: Path) -> str:
     """A model file that somebody else sent."""
     members, header, _ = read_model(GOLDEN / "regression.gtx")
     scores = {"rmse": 1.0, "mae": 0.5, "r2": None}
     targets = [EVIL, *header.targets[1:]]
     metrics = {"test": {**scores, "per_target": dict.fromkeys(targets, scores)}}
-    path = tmp_path_factory.mktemp("evil") / "model.gtx"
     save_model(path, members, replace(header, task=replace(header.task, targets=targets), metrics=metrics))
     return str(path)
 
@@ -46,7 +45,8 @@ def test_a_line_a_cell_and_scores(capsys) -> None:
     assert r"\x1b[2J" in told(capsys)
 
 
-def test_commands(model: str, tmp_path, monkeypatch, capsys):
+def test_commands(tmp_path, monkeypatch, capsys):
+    model = evil_model(tmp_path / "model.gtx")
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "t.csv", [["CCO", 1], ["CC", 2], ["C", 3]], ["smiles", EVIL])
     assert main(["info", model]) == 0

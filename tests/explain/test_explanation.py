@@ -164,7 +164,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture(scope="module")
 def explanation(predictor: Predictor) -> Explanation:
-    return explain_prediction(predictor, "CC(=O)Nc1ccc(O)cc1", receiver=2)
+    return explain_prediction(predictor, SMILES, receiver=2)
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +190,7 @@ def test_one_svg_that_needs_nothing_else(explanation: Explanation, svg: str) -> 
 
 def test_it_says_what_is_drawn_and_what_the_check_found(explanation: Explanation, svg: str) -> None:
     said = words(svg)
-    assert "Attention of atom O2" in said and "CC(=O)Nc1ccc(O)cc1" in said
+    assert "Attention of atom O2" in said and SMILES in said
     assert f"Trained: gap = {explanation.prediction:.4g}" in said
     assert f"Random weights: gap = {explanation.random.prediction:.4g}" in said
     assert "do not prove a cause" in said and "network 0 of 2" in said.lower()
