@@ -256,13 +256,6 @@ def test_a_split_column():
         split_by_column(["A", "B", "A"], column="fold")
 
 
-def test_leakage_counts_molecules_on_both_sides():
-    smiles = ["C", "CC", "C", "CCC", "C", "O", None, None, "O"]
-    split = {"train": np.array([0, 1, 6]), "val": np.array([2, 3, 7]), "test": np.array([4, 5, 8])}
-    assert count_shared_molecules(smiles, split) == {("train", "val"): 1, ("train", "test"): 1, ("val", "test"): 1}
-    assert count_shared_molecules(["C", "N", "O"], {"train": [0], "val": [1], "test": [2]}) == {}
-
-
 @pytest.mark.parametrize("sizes", [(98, 1, 1), (1, 1, 98), (5, 5), (2, 2, 1, 60)])
 def test_no_part_is_empty_whatever_groups_there_are(sizes):
     groups = [str(i) for i, size in enumerate(sizes) for _ in range(size)]

@@ -70,13 +70,6 @@ def test_it_learns_and_scores(fitted: gtx.MoleculeRegressor, table: pd.DataFrame
     np.testing.assert_allclose(fitted.predict(table[["smiles"]]), predicted)  # a column out of a table
 
 
-def test_a_fitted_model_names_its_training_molecules(fitted: gtx.MoleculeRegressor, table: pd.DataFrame) -> None:
-    kept = fitted.predictor_.header.training
-    own = table.smiles[kept.rows[5] - 1]
-    (near,) = fitted.predictor_.neighbours(own, 1).itertuples()
-    assert near.similarity == 1 and near.gap == pytest.approx(table.gap[near.row - 1], rel=1e-8)
-
-
 def test_a_file_says_of_split_and_settings_what_that_of_gtx_train_says(table: pd.DataFrame, tmp_path) -> None:
     data = write(tmp_path / "data.csv", table[["smiles", "gap"]].to_numpy().tolist(), ["smiles", "gap"])
     settings = TrainSettings(epochs=1, model_arguments=TINY["model_arguments"], **SETTINGS)

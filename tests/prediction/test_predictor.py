@@ -19,7 +19,6 @@ from gtx.data import featurise
 from gtx.prediction import Predictor, RowSelection, predict_table
 from gtx.prediction.predictor import BATCHES
 from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTask
-from gtx.tasks.regression import count_elements
 from tests.molecules_for_tests import SMILES
 from tests.tables import GOLDEN
 
@@ -158,14 +157,6 @@ def test_a_kernel_has_its_share_in_each_member() -> None:
     np.testing.assert_array_equal(table[column], table[column.removesuffix("_1")])
 
 
-def test_bounds_lie_half_a_width_away_and_are_missing_where_there_is_none(predictor: Predictor) -> None:
-    table = predictor.predict(SMILES)
-    half = predictor.task.interval["half_width"][0]
-    np.testing.assert_allclose(table.gap_high - table.gap_pred, half)
-    np.testing.assert_allclose(table.gap_pred - table.gap_low, half)
-    assert table[["solvation_water_low", "solvation_water_high"]].isna().all(axis=None)
-
-
 def test_embeddings(predictor: Predictor) -> None:
     with pytest.warns(UserWarning, match="1 of 3 SMILES cannot be used; .* number 1, .*: 'C1CC' .*unclosed ring"):
         vectors = predictor.embed(["CCO", "C1CC", "OCC"])
@@ -177,15 +168,6 @@ def test_embeddings(predictor: Predictor) -> None:
     with torch.no_grad():
         first = predictor.members[0].embed(store.batch(torch.tensor([0])))
     np.testing.assert_allclose(vectors[0, :width], first[0].numpy(), atol=1e-5)
-
-
-def test_a_reference_per_element_is_added_back(predictor: Predictor) -> None:
-    store = featurise(predictor.header.featuriser, SMILES).store
-    counts = count_elements(store)
-    scaler = replace(predictor.task.scaler, reference=torch.rand(119, 2, dtype=torch.float64))
-    off = with_task(predictor, scaler=scaler).predict_store(store).mean - (counts @ scaler.reference).numpy()
-    plain = with_task(predictor, scaler=replace(scaler, reference=None)).predict_store(store).mean
-    np.testing.assert_allclose(off, plain, rtol=1e-6)
 
 
 def test_an_element_that_a_reference_lacks_is_said(predictor: Predictor) -> None:

@@ -59,15 +59,6 @@ def test_the_file_holds_all_it_takes(make: Callable, tmp_path) -> None:
         assert frame.equals(other.predict(SOURCES))
 
 
-def test_a_row_has_a_text_or_an_error(make: Callable) -> None:
-    frame = make().predict(["CCO", "C1CC", None])
-    assert list(frame) == ["smiles", "product_pred", "product_log_probability", "product_valid", "error", "warning"]
-    assert frame["error"].isna().tolist() == [True, False, False]
-    assert frame["product_pred"].notna().tolist() == frame["product_valid"].notna().tolist() == [True, False, False]
-    assert frame["product_log_probability"][0] < 0 and frame["product_log_probability"][1:].isna().all()
-    assert len(make().predict([])) == 0
-
-
 def test_several_beams_search(make: Callable) -> None:
     greedily, searched = (make(end=1.0, beams=beams).predict(SOURCES) for beams in (1, 8))
     store = featurise(FEATURISER, SOURCES, workers=0).store

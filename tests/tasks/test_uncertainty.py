@@ -151,13 +151,6 @@ def test_options_that_contradict_are_refused(kind: type, options: dict, words: s
         kind(**{"targets": "y"} | options)
 
 
-def test_a_spread_is_in_the_users_units() -> None:
-    task = Regression("y", uncertainty="variance", scaler=TargetScaler.fit(torch.tensor([[1.0], [5.0]])))
-    outputs = torch.randn(3, 1, 2)
-    own = UNCERTAINTY_METHODS["variance"]().variance(outputs[:, 0, :, None]).sqrt()
-    np.testing.assert_allclose(task.answers.decode(outputs, store(["C"] * 3)).std, 2 * own.numpy())
-
-
 # --- Intervals: their width is a residual of validation rows, and they hold the share of new rows that was asked for.
 
 
