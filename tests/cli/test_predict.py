@@ -105,16 +105,13 @@ def test_a_run_that_is_ended_says_that_it_goes_on(library: None, capsys, monkeyp
     assert "the tables so far are kept; run the same command again to resume" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
+def test_what_cannot_be_done_is_said(library: None, capsys) -> None:
+    for words, message in (
         (["library"], "--out is missing: the predictions of a folder are written to a folder"),
         (["library", "--out", "library/out"], "library/out is within library"),
         (["library", "--out", "library/a.csv"], "library/a.csv is within library"),
         (["library", "--out", "out", "--address", "auto"], "expected with the engine 'ray', got 'auto' without it"),
         (["library/a.csv", "--top", "9"], "gtx: --top needs --by, such as --top 100 --by y_pred"),
-    ],
-)
-def test_what_cannot_be_done_is_said(library: None, words: list, message: str, capsys) -> None:
-    assert main(["predict", MODEL, *words, *HERE]) == 2
-    assert message in capsys.readouterr().err
+    ):
+        assert main(["predict", MODEL, *words, *HERE]) == 2
+        assert message in capsys.readouterr().err

@@ -106,17 +106,14 @@ def test_an_index_is_a_list_of_whole_numbers(molecules: MoleculeStore, index: ob
     assert molecules.batch(slice(2, None, 3)).row.tolist() == [2, 5, 8] and len(molecules.subset(slice(-2, None))) == 2
 
 
-@pytest.mark.parametrize(
-    ("texts", "coordinates", "message"),
-    [
+def test_what_is_no_list_of_molecules_is_said() -> None:
+    for texts, coordinates, message in (
         ("CCO", None, "expected a list of SMILES or mol blocks, got one text"),
         (["C", None], None, "got None at 1, counted from 0"),
         (["C", "C"], [np.zeros(3)], "expected coordinates of 2 molecules, got 1"),
-    ],
-)
-def test_what_is_no_list_of_molecules_is_said(texts: object, coordinates: object, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        featurise(Featuriser(coordinates=True), texts, coordinates)
+    ):
+        with pytest.raises(InputError, match=message):
+            featurise(Featuriser(coordinates=True), texts, coordinates)
 
 
 # --- Texts to a store: in order, in workers, from the cache, with every failure kept.

@@ -107,19 +107,16 @@ def test_ragged_and_blank_rows_keep_their_place_and_content(table_of):
     ]
 
 
-@pytest.mark.parametrize(
-    ("header", "row", "expected"),
-    [
+def test_blank_cells_at_the_end_that_the_header_lacks_or_has_are_no_error(table_of):
+    for header, row, expected in (
         ("id,smiles,y", "a,C,1,", ["a", "C", "1"]),  # a comma too many, as some programs write
         ("id,smiles,y", "a,C,1, ,", ["a", "C", "1"]),
         ("id;smiles;y", "a;C;1;;", ["a", "C", "1"]),
         ("id,smiles,y,", "a,C,1", ["a", "C", "1", ""]),  # the other way around
         ("smiles", "C,", ["C"]),
-    ],
-)
-def test_blank_cells_at_the_end_that_the_header_lacks_or_has_are_no_error(table_of, header, row, expected):
-    (only,) = table_of(f"{header}\n{row}\n").rows
-    assert (only.cells, only.error, only.text) == (expected, None, "C")
+    ):
+        (only,) = table_of(f"{header}\n{row}\n").rows
+        assert (only.cells, only.error, only.text) == (expected, None, "C")
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.smi"])
@@ -397,22 +394,19 @@ def test_parquet(tmp_path):
     assert third.error == "holds a NUL byte"
 
 
-@pytest.mark.parametrize(
-    ("sound", "damaged", "message"),
-    [
+def test_a_parquet_file_with_a_damaged_footer(tmp_path):
+    for sound, damaged, message in (
         (b"\x02\x18\x06smiles", b"\x02\x18\x06smi\xffes", "cannot read .*codec"),  # a column's name
         (b"\0\0\0\x16\x06\x19", b"\0\0\0\x16\x08\x19", "says that it has 4 rows, and 3 came"),
-    ],
-)
-def test_a_parquet_file_with_a_damaged_footer(tmp_path, sound, damaged, message):
-    import pyarrow as pa
+    ):
+        import pyarrow as pa
 
-    path = tmp_path / "t.parquet"
-    pq.write_table(pa.table({"smiles": ["CCO", "C", None]}), path, store_schema=False)
-    assert path.read_bytes().count(sound) == 1
-    path.write_bytes(path.read_bytes().replace(sound, damaged))
-    with pytest.raises(InputError, match=message):
-        list(open_table(path).rows)
+        path = tmp_path / "t.parquet"
+        pq.write_table(pa.table({"smiles": ["CCO", "C", None]}), path, store_schema=False)
+        assert path.read_bytes().count(sound) == 1
+        path.write_bytes(path.read_bytes().replace(sound, damaged))
+        with pytest.raises(InputError, match=message):
+            list(open_table(path).rows)
 
 
 # SDF

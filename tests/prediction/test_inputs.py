@@ -94,17 +94,13 @@ def test_a_molecules_conformer_is_read_where_coordinates_are(predictor: Predicto
     np.testing.assert_allclose(done.store.batch().pos, placed.GetConformer().GetPositions()[:3], atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
+def test_what_does_not_is_refused() -> None:
+    for given, message in (
         (pd.DataFrame({"i": [1, 2], "a": TWO, "b": TWO}), r"call it 'mol', or .* frame\['a'\]; .* are 'i', 'a', 'b'"),
         (pd.DataFrame({"from_smiles": TWO, "to_smiles": TWO}), "which column holds the SMILES"),
         (np.array([TWO, TWO]), r"expected SMILES \[n\], got an array of shape \[2, 2\]"),
         ({"smiles": TWO}, "a value of type dict"),
         (None, "a value of type NoneType"),
-    ],
-    ids=str,
-)
-def test_what_does_not_is_refused(given: Any, message: str) -> None:
-    with pytest.raises(gtx.InputError, match=message):
-        smiles_list(given, "mol")
+    ):
+        with pytest.raises(gtx.InputError, match=message):
+            smiles_list(given, "mol")

@@ -229,17 +229,14 @@ def test_the_best_rows_come_first_and_of_equal_ones_the_earlier() -> None:
     assert [cells[1] for cells, _ in best] == np.argsort(-values, kind="stable")[:20].tolist()
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
+def test_what_cannot_be_selected_is_said() -> None:
+    for words, message in (
         ([3], "`top` needs `by`, such as `top` 100 `by` y_pred"),
         ([None, None, True], "`lowest` needs `top` and `by`"),
         ([3, "y_prod"], "there is no column 'y_prod'; did you mean 'y_pred'"),
-    ],
-)
-def test_what_cannot_be_selected_is_said(words: list, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        chosen(*words)
+    ):
+        with pytest.raises(InputError, match=message):
+            chosen(*words)
 
 
 def test_of_a_table_the_best_rows_are_written_with_the_types_of_its_columns(predictor: Predictor, tmp_path) -> None:

@@ -233,17 +233,14 @@ def test_residuals_of_a_reference_per_element_are_no_ranking(model: Path, librar
         select(predictor, library, 6, library.with_name("plate.csv"), goal="best")
 
 
-@pytest.mark.parametrize(
-    ("name", "words", "message"),
-    [
+def test_what_cannot_be_chosen_ends_in_a_line(model, library, capsys) -> None:
+    for name, words, message in (
         ("model.gtx", ["--number=0"], "--number: expected 1 to 4,000, got 0"),
         ("model.gtx", ["--number=3", "--target=water"], "--target: expected one of 'gap', got 'water'"),
         ("model.gtx", ["--number=3", "--lowest"], "--lowest: expected with --for best"),
         ("model.gtx", ["--number=3", "--figure=x.bmp"], "--figure: expected a name that ends in .svg, .png, .pdf, got"),
         ("alone.gtx", ["--number=3"], "which this model lacks"),
-    ],
-)
-def test_what_cannot_be_chosen_ends_in_a_line(model, library, name, words, message, capsys) -> None:
-    out = library.with_name("plate.csv")
-    assert main(["select", str(model.with_name(name)), str(library), *words, "--out", str(out)]) == 2
-    assert message in capsys.readouterr().err and not out.exists()
+    ):
+        out = library.with_name("plate.csv")
+        assert main(["select", str(model.with_name(name)), str(library), *words, "--out", str(out)]) == 2
+        assert message in capsys.readouterr().err and not out.exists()

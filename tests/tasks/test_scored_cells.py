@@ -63,18 +63,15 @@ def test_what_is_not_scored_is_counted(task: Task, cells: list, counts: str, row
     assert note.startswith(f"y: scored on {counts} cannot be scored, the first: {first}")
 
 
-@pytest.mark.parametrize(
-    ("task", "cells", "plain"),
-    [
+def test_cells_are_read_as_in_training() -> None:
+    for task, cells, plain in (
         (BOOLEANS, ["TRUE", "false", "FALSE", "true"], ["True", "False", "False", "True"]),
         (NUMBERS, ["1.0", " 0", "0.0", "1e0"], [1, 0, 0, 1]),
         (VALUES, ["1.0", " 2 ", "nan", "N/A"], [1, 2, "", ""]),
         (LABELS, ["active ", "inactive", "None", "active"], ["active", "inactive", "", "active"]),
-    ],
-)
-def test_cells_are_read_as_in_training(task: Task, cells: list, plain: list) -> None:
-    assert scored(task, *cells) == scored(task, *plain)
-    assert scored(task, *cells)[0] is not None and scored(task, *cells)[1] == []
+    ):
+        assert scored(task, *cells) == scored(task, *plain)
+        assert scored(task, *cells)[0] is not None and scored(task, *cells)[1] == []
 
 
 def test_bounds_in_lists_of_atoms_are_blanks_and_told() -> None:
