@@ -36,9 +36,8 @@ def test_models_of_several_seeds_may_share_a_split(command: str) -> None:
     assert seeds("--seed=3", "--split-seed=0") == (0, 3) and seeds("--split-seed=7") == (7, 0)
 
 
-@pytest.mark.parametrize(
-    ("words", "column", "split"),
-    [
+def test_a_public_set_is_divided_as_it_says_unless_told_otherwise() -> None:
+    for words, column, split in (
         ([], "split_random", "random"),
         (["--split=scaffold"], None, "scaffold"),
         (["--split=random"], None, "random"),
@@ -47,11 +46,9 @@ def test_models_of_several_seeds_may_share_a_split(command: str) -> None:
         (["--folds=5"], "split_random", "random"),
         (["--val=data.csv"], None, "random"),
         (["--split-column=split_scaffold"], "split_scaffold", "random"),
-    ],
-)
-def test_a_public_set_is_divided_as_it_says_unless_told_otherwise(words: list[str], column: str, split: str) -> None:
-    data, _ = settings_of("train", "xtb9", "--out=run", *words)
-    assert (data.split_column, data.split) == (column, split)
+    ):
+        data, _ = settings_of("train", "xtb9", "--out=run", *words)
+        assert (data.split_column, data.split) == (column, split)
 
 
 def test_without_options_the_settings_are_the_defaults() -> None:

@@ -3,7 +3,6 @@
 import re
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,9 +19,8 @@ PAIRS = "--model-arguments"
 KEPT_INPUTS = "a model that is trained further keeps its inputs: of a row it reads a single molecule"
 
 
-@pytest.mark.parametrize(
-    ("words", "value"),
-    [
+def test_pairs() -> None:
+    for words, value in (
         (["moments=128"], {"moments": 128}),
         (["moments=128", "dropout=0.1", "lr=1e-3"], {"moments": 128, "dropout": 0.1, "lr": 1e-3}),
         (["gated=true", "bias=False", "edges=bonds"], {"gated": True, "bias": False, "edges": "bonds"}),
@@ -35,10 +33,8 @@ KEPT_INPUTS = "a model that is trained further keeps its inputs: of a row it rea
         (["channels=1_6", "steps=[1_6]"], {"channels": "1_6", "steps": ["1_6"]}),
         (["save_dir=s3://logs/a=b", "on=2026-01-01"], {"save_dir": "s3://logs/a=b", "on": "2026-01-01"}),
         (["layers=2", PAIRS, "channels=16"], {"channels": 16, "layers": 2}),
-    ],
-)
-def test_pairs(words: list[str], value: dict[str, Any]) -> None:
-    assert load_command("train").parse([*TRAIN[1:], PAIRS, *words]).model_arguments == value
+    ):
+        assert load_command("train").parse([*TRAIN[1:], PAIRS, *words]).model_arguments == value
 
 
 def test_names_of_targets_may_have_a_sign_of_equality() -> None:

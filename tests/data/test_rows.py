@@ -1,7 +1,6 @@
 """Rows: lists of atoms and bonds, targets, and the row log that no row leaves in silence."""
 
 import json
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -53,19 +52,16 @@ def test_names_with_commas_between_are_told_apart() -> None:
 # --- A cell with a number, or the label of a class, for each atom or bond.
 
 
-@pytest.mark.parametrize(
-    ("cell", "expected"),
-    [
+def test_what_a_list_may_look_like() -> None:
+    for cell, expected in (
         ("[0.1, null, -2e-3]", [0.1, np.nan, -0.002]),
         (" [1]\n", [1.0]),
         ("0.1 n/a\n-0.2", [0.1, np.nan, -0.2]),  # as RDKit writes atom property lists, in lines
         ("[0.5, nan, None]", [0.5, np.nan, np.nan]),  # as lists of Parquet come
         ("[]", []),
         *((blank, None) for blank in ("", "  ", "null", "NaN")),
-    ],
-)
-def test_what_a_list_may_look_like(cell: str, expected: list[float] | None) -> None:
-    np.testing.assert_array_equal(parse_list(cell), expected)
+    ):
+        np.testing.assert_array_equal(parse_list(cell), expected)
 
 
 def test_what_is_written_is_read_back() -> None:
@@ -77,9 +73,8 @@ def test_what_is_written_is_read_back() -> None:
     assert list_text(np.array(["0", "1"], object)) == "[0, 1]"
 
 
-@pytest.mark.parametrize(
-    ("cell", "expected"),
-    [
+def test_what_a_list_of_labels_may_look_like() -> None:
+    for cell, expected in (
         ('["sp3", null, "sp2"]', ["sp3", None, "sp2"]),
         ("['sp3', None, \"it's\", nan]", ["sp3", None, "it's", None]),  # as Python and Parquet have it
         ("[sp3, sp2]", ["sp3", "sp2"]),
@@ -88,15 +83,12 @@ def test_what_is_written_is_read_back() -> None:
         ("[0, 1.5, null]", ["0", "1.5", None]),
         ('["Na", "", "x, y"]', ["Na", None, "x, y"]),  # in quotes a label, and without them a blank
         ("[]", []),
-    ],
-)
-def test_what_a_list_of_labels_may_look_like(cell: str, expected: list[str | None]) -> None:
-    assert parse_labels(cell) == expected
+    ):
+        assert parse_labels(cell) == expected
 
 
-@pytest.mark.parametrize(
-    ("parse", "cell", "reason"),
-    [
+def test_an_item_that_cannot_be_read_is_named() -> None:
+    for parse, cell, reason in (
         (parse_list, "[1, x, 3]", "item 2, 'x', is neither a finite number nor null"),
         (parse_list, "[1,, 3]", "item 2, '', is neither"),
         (parse_list, "[1, inf]", "item 2, 'inf', is neither"),
@@ -105,11 +97,9 @@ def test_what_a_list_of_labels_may_look_like(cell: str, expected: list[str | Non
         (parse_labels, "[[a, b]]", r"item 1, '\[a', is a list in the list"),
         (parse_labels, "['a, b']", "item 1, 'a, has a quote on one side"),
         (parse_labels, "[" * 100_000, "is a list in the list"),
-    ],
-)
-def test_an_item_that_cannot_be_read_is_named(parse: Callable, cell: str, reason: str) -> None:
-    with pytest.raises(InputError, match=reason):
-        parse(cell)
+    ):
+        with pytest.raises(InputError, match=reason):
+            parse(cell)
 
 
 @pytest.mark.parametrize("kind", [list, np.array])

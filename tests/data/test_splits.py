@@ -278,20 +278,17 @@ def test_a_part_that_no_group_fits_gets_nearly_its_size():
     assert [len(rows) for rows in split.values()] == [356, 44, 200]
 
 
-@pytest.mark.parametrize(
-    ("sizes", "message"),
-    [
+def test_what_is_no_share():
+    for sizes, message in (
         ((0, 0.5, 0.5), "the first above 0"),
         ((80, 10, 10), "split sizes 80 10 10 add up to 100; shares must add up to 1, for instance 0.8 0.1 0.1$"),
         ((1, 1, 1), "add up to 3; shares must add up to 1, for instance 0.34 0.33 0.33$"),
         ((1.1, -0.2, 0.1), "three numbers of 0 or more"),
         ((0.8, 0.2, float("nan")), "three numbers of 0 or more"),
         ((0.8, 0.2), "three numbers of 0 or more"),
-    ],
-)
-def test_what_is_no_share(sizes, message):
-    with pytest.raises(InputError, match=message):
-        check_split_shares(sizes)
+    ):
+        with pytest.raises(InputError, match=message):
+            check_split_shares(sizes)
 
 
 # --- Folds.

@@ -482,25 +482,22 @@ SOLVATION = Path(__file__).parents[2] / "examples" / "solvation.csv"
 NO_SET = "and no public data set of that name;"
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
+def test_a_word_that_is_nothing_is_refused_with_a_near_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for file in ("solubility.csv", "sub/library.sdf"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).touch()
+    for name, message in (
         ("esoll", f"there is no file 'esoll' {NO_SET} did you mean 'esol'?"),
         ("solubilty", f"there is no file 'solubilty' {NO_SET} did you mean 'solubility.csv'?"),
         ("examples/solvation.csv", f"no such file: examples/solvation.csv; it comes with gtx, as {SOLVATION}"),
         ("sub/librry.sdf", "no such file: sub/librry.sdf; did you mean 'sub/library.sdf'?"),
         ("C1CC", f"there is no file 'C1CC' {NO_SET} as a SMILES it cannot be read: unclosed"),
         ("C\0", rf"there is no file 'C\\x00' {NO_SET} as a SMILES it "),
-    ],
-)
-def test_a_word_that_is_nothing_is_refused_with_a_near_name(name, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for file in ("solubility.csv", "sub/library.sdf"):
-        (tmp_path / file).parent.mkdir(exist_ok=True)
-        (tmp_path / file).touch()
-    with pytest.raises(InputError) as refusal:
-        check_source(name, ["esol", "freesolv", "scaffold/esol", "scaffold/tox21"])
-    assert str(refusal.value).startswith(message) and ("SMILES" in message) == ("SMILES" in str(refusal.value))
+    ):
+        with pytest.raises(InputError) as refusal:
+            check_source(name, ["esol", "freesolv", "scaffold/esol", "scaffold/tox21"])
+        assert str(refusal.value).startswith(message) and ("SMILES" in message) == ("SMILES" in str(refusal.value))
 
 
 @pytest.mark.parametrize("name", ["-", "CCO", "C/C=C/C", __file__, Path(__file__), Path(__file__).parent])

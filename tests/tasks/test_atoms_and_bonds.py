@@ -455,17 +455,14 @@ def test_means_are_over_the_targets_that_have_a_score() -> None:
     assert "bounds" not in found
 
 
-@pytest.mark.parametrize(
-    ("tasks", "words"),
-    [
+def test_what_does_not_go_together_is_refused() -> None:
+    for tasks, words in (
         ((Y,), "together are two or three"),
         ((OF_ATOMS, Regression("b", level="atom")), "of molecules, one of atoms and one of bonds: got atoms, atoms"),
         ((OF_ATOMS, InferredTask("b", level="atom")), "one of atoms and one of bonds: got atoms, atom-classes"),
         ((BinaryClassification("y"), OF_ATOMS), "together are regression, atoms, .*; got classification"),
         ((Y, Regression("y", level="atom")), "'y' is named twice"),
         ((Regression("y", uncertainty="similarity"), OF_ATOMS), "similarity does not go together"),
-    ],
-)
-def test_what_does_not_go_together_is_refused(tasks: tuple, words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        TaskList(tasks=tasks)
+    ):
+        with pytest.raises(InputError, match=words):
+            TaskList(tasks=tasks)

@@ -184,9 +184,8 @@ def test_a_label_that_the_training_table_lacks_is_an_error_of_its_row():
     assert "is none of the classes '9', '10', 'a', 'b' of the training table" in row_log.errors[1]
 
 
-@pytest.mark.parametrize(
-    ("y", "z", "task"),
-    [
+def test_the_task_is_inferred():
+    for y, z, task in (
         (["0", "", "1"], ["1", "1", "0"], BinaryClassification),
         (["0", "", "1"], ["1", "0", "0.5"], Regression),
         (["active", "inactive"], ["1", "0"], BinaryClassification),
@@ -194,10 +193,8 @@ def test_a_label_that_the_training_table_lacks_is_an_error_of_its_row():
         (["-1", "1", "-1.0"], ["1", "2", ""], BinaryClassification),
         (["1", "2", "3", "3", "3", "3"], ["1", "oops", "4", "oops", "oops", "5"], Regression),
         (["5", "5", ">7", "6"], ["1", "0", "0", "0"], Regression),
-    ],
-)
-def test_the_task_is_inferred(y, z, task):
-    assert type(settled(INFERRED, *zip(y, z, strict=True))) is task
+    ):
+        assert type(settled(INFERRED, *zip(y, z, strict=True))) is task
 
 
 PAIR, BITS = ["active", "inactive"] * 15, ["0", "1"] * 15

@@ -127,9 +127,8 @@ def test_what_a_method_needs_is_said_before_training() -> None:
         Regression("y", uncertainty="variance").objective.check(nn.Identity())
 
 
-@pytest.mark.parametrize(
-    ("kind", "options", "words"),
-    [
+def test_options_that_contradict_are_refused() -> None:
+    for kind, options, words in (
         (Regression, {"uncertainty": "variance", "loss": "mae"}, "loss: .* has a loss of its own"),
         (Regression, {"uncertainty": "variance", "censored": True}, "censored: .* which knows no bounds"),
         (Regression, {"uncertainty": "sure"}, "uncertainty: expected one of 'none', 'variance'"),
@@ -144,11 +143,9 @@ def test_what_a_method_needs_is_said_before_training() -> None:
         (BinaryClassification, {"set_kind": "adaptive"}, "set_kind: adaptive needs sets"),
         (BinaryClassification, {"classes": (("a", "b", "c"),)}, r"classes\[0\]: expected at most 2 values, got 3"),
         (MulticlassClassification, {"classes": (("a", "b"),) * 2}, "classes: expected at most 1 values, got 2"),
-    ],
-)
-def test_options_that_contradict_are_refused(kind: type, options: dict, words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        kind(**{"targets": "y"} | options)
+    ):
+        with pytest.raises(InputError, match=words):
+            kind(**{"targets": "y"} | options)
 
 
 # --- Intervals: their width is a residual of validation rows, and they hold the share of new rows that was asked for.
