@@ -189,17 +189,10 @@ def test_the_python_of_the_readme_runs_from_top_to_bottom(tmp_path, monkeypatch)
 # --- The site: built without a network, no link broken, every page within reach.
 
 
-def build_site(out: Path) -> None:
-    """The site without its search index and with two names of each package in the reference, which halves the time."""
-    config = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(out))
-    assert config.strict and set(config.validation.links.values()) == {logging.WARNING}  # broken links are errors
-    config.extra["names_per_package"] = 2
-    config.plugins["material/search"].config["enabled"] = False
-    build(config)
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
+    """The site without its search index and with two names of each package in the reference, which halves the time."""
+
     def refuse(*_: object) -> None:
         raise AssertionError("the site is built without a network")
 
@@ -207,7 +200,11 @@ def site(tmp_path_factory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, "connect", refuse)
         patch.setenv("NO_MKDOCS_2_WARNING", "1")
-        build_site(out)
+        config = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(out))
+        assert config.strict and set(config.validation.links.values()) == {logging.WARNING}  # broken links are errors
+        config.extra["names_per_package"] = 2
+        config.plugins["material/search"].config["enabled"] = False
+        build(config)
     return out
 
 

@@ -2,7 +2,6 @@
 
 import lzma
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,15 +16,6 @@ from gtx.base.errors import InputError
 from gtx.prediction import foundation
 from tests.tables import molecules
 
-TEXTS = ["CCO", "c1ccccc1C(=O)O", "not a molecule", "CC(N)C(=O)O"]
-
-
-@pytest.fixture
-def corpus(tmp_path) -> Path:
-    with lzma.open(tmp_path / "corpus.smi.xz", "wt") as file:
-        file.write("\n".join(TEXTS) + "\n")
-    return tmp_path / "corpus.smi.xz"
-
 
 @pytest.fixture
 def toy_teacher(monkeypatch) -> None:
@@ -36,7 +26,10 @@ def toy_teacher(monkeypatch) -> None:
 
 
 @pytest.mark.usefixtures("forks", "toy_teacher")
-def test_a_corpus_is_labelled_once_and_failures_are_counted(corpus: Path, tmp_path, monkeypatch, capsys) -> None:
+def test_a_corpus_is_labelled_once_and_failures_are_counted(tmp_path, monkeypatch, capsys) -> None:
+    corpus = tmp_path / "corpus.smi.xz"
+    with lzma.open(corpus, "wt") as file:
+        file.write("\n".join(["CCO", "c1ccccc1C(=O)O", "not a molecule", "CC(N)C(=O)O"]))
     monkeypatch.setattr(sys, "argv", ["labels", str(corpus), "--out", str(tmp_path)])
     labels.main()
     assert "4 molecules, 1 of those labelled now without labels" in capsys.readouterr().out

@@ -22,13 +22,6 @@ def run(tmp_path, monkeypatch) -> Run:
     return Run(toy_recipe.SETS["toy"], "mean", runs=tmp_path / "runs")
 
 
-@pytest.fixture
-def broken(monkeypatch) -> str:
-    """A model that cannot be trained."""
-    monkeypatch.setitem(models.MODELS, "broken", models.Model("broken", 1, settings={"lr": 0.0}))
-    return "broken"
-
-
 def test_a_tenth_of_the_training_rows_validates_where_a_split_names_none(shared_data: Path, tmp_path) -> None:
     file = shared_data / "moleculeace" / "CHEMBL2034_Ki.csv"
     before, after = (pd.read_csv(table, dtype=str) for table in (file, moleculeace.with_validation(file, tmp_path)))
@@ -39,13 +32,14 @@ def test_a_tenth_of_the_training_rows_validates_where_a_split_names_none(shared_
     assert changed.sum() == round(0.1 * (before["split"] == "train").sum())
 
 
-def test_finished_runs_are_kept_and_what_fails_does_not_stop_the_others(run, tmp_path, capsys, broken) -> None:
+def test_finished_runs_are_kept_and_what_fails_does_not_stop_the_others(run, tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setitem(models.MODELS, "broken", models.Model("broken", 1, settings={"lr": 0.0}))
     words = ["--out", str(tmp_path / "results"), "--runs", str(tmp_path / "runs"), "--here"]
 
     def call(*more: str) -> int:
         return recipe.main("", "toy", toy_recipe.SETS, [*words, *more])
 
-    assert call("--models", broken, "mean") == 1
+    assert call("--models", "broken", "mean") == 1
     told = capsys.readouterr().err.splitlines()
     assert told[0].startswith("toy broken-0: lr: expected a number above 0")
     assert told[1:] == ["failed: python -m toy --sets toy --models broken --seeds 0"]

@@ -37,26 +37,19 @@ def test_cases_are_measured_and_a_failure_is_a_result(monkeypatch) -> None:
     assert own == [{"seconds": 2.0, "peak": 7, "RMSE": "0.1"}]
 
 
-def contender(function: str, name: str) -> torch.nn.Module:
-    torch.manual_seed(0)
-    return CONTENDERS[function][name][0](16)
-
-
-def agree(function: str, ours: torch.nn.Module, name: str, theirs: torch.nn.Module) -> None:
-    batch, calls = Batch(torch.tensor([3, 1, 7, 5]), 16), CONTENDERS[function]
-    found, expected = (calls[who][1](layer, batch) for who, layer in (("gtx", ours), (name, theirs)))
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
-
-
 def test_padded_attention_is_the_same_function() -> None:
-    ours, theirs = contender("bias", "gtx"), contender("bias", "padded SDPA")
+    torch.manual_seed(0)
+    names, calls = ("gtx", "padded SDPA"), CONTENDERS["bias"]
+    ours, theirs = layers = [calls[name][0](16) for name in names]
     with torch.no_grad():
         theirs.lin_in.weight.copy_(torch.cat([ours.lin_query.weight, ours.lin_key.weight, ours.lin_value.weight]))
         theirs.lin_in.bias.copy_(torch.cat([ours.lin_query.bias, ours.lin_key.bias, ours.lin_value.bias]))
         theirs.lin_bias.weight.copy_(ours.lin_edge_bias.weight)
         theirs.lin_out.load_state_dict(ours.lin_out.state_dict())
     assert ours.heads == HEADS
-    agree("bias", ours, "padded SDPA", theirs)
+    batch = Batch(torch.tensor([3, 1, 7, 5]), 16)
+    found, expected = (calls[name][1](layer, batch) for name, layer in zip(names, layers, strict=True))
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
 # --- What a GPU is asked in one call runs on a processor as far as it can, and says where it cannot.

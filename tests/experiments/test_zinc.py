@@ -22,19 +22,15 @@ WORDS = ["--here", "--sets", "graphs", "--epochs", "2", "--threads", "1", "--mod
 COUNTS = {"train": 30, "val": 10, "test": 10}
 
 
-def as_graphs(smiles: list[str], y: np.ndarray) -> list[Data]:
-    """Molecules as PyG's `ZINC` gives them: an atom and a bond type, here element and bond order made to fit."""
-    batch = store(smiles).batch(torch.arange(len(smiles)))
-    return [
-        Data(x=one.x[:, :1] % 28, edge_index=one.edge_index, edge_attr=one.edge_attr[:, 0].clamp(1, 3), y=y[i : i + 1])
-        for i, one in enumerate(batch.to_data_list())
-    ]
-
-
 @pytest.fixture(scope="module")
 def data() -> list[Data]:
+    """Molecules as PyG's `ZINC` gives them: an atom and a bond type, here element and bond order made to fit."""
     chosen = molecules(sum(COUNTS.values()))
-    return as_graphs(chosen["smiles"].tolist(), torch.tensor(chosen["gap"].to_numpy(), dtype=torch.float32))
+    y = torch.tensor(chosen["gap"].to_numpy(), dtype=torch.float32)
+    return [
+        Data(x=one.x[:, :1] % 28, edge_index=one.edge_index, edge_attr=one.edge_attr[:, 0].clamp(1, 3), y=y[i : i + 1])
+        for i, one in enumerate(store(chosen["smiles"].tolist()).batch().to_data_list())
+    ]
 
 
 @pytest.fixture

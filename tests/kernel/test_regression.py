@@ -136,12 +136,8 @@ def solved_with_embeddings(train: MoleculeStore, **options):
 @pytest.fixture
 def always(monkeypatch) -> None:
     """Every kernel has a share, whatever left-out rows prefer."""
-    monkeypatch.setattr(KernelRidge, "_choose_embeddings", _half)
+    monkeypatch.setattr(KernelRidge, "_choose_embeddings", lambda model, *_: model.embeddings.share.fill_(0.5))
     monkeypatch.setattr(gtx.kernel.regression, "DESCRIPTOR_TERMS", (DescriptorTerm(0.5, 2),))
-
-
-def _half(model: KernelRidge, *_: object) -> None:
-    model.embeddings.share.fill_(0.5)
 
 
 @pytest.mark.usefixtures("always")

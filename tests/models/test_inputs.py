@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.utils import from_smiles
 
@@ -92,11 +91,7 @@ def test_they_are_scaled_by_the_training_molecules_and_the_unknown_adds_nothing(
     torch.testing.assert_close(1 / features.scaler.scale[0], known.std(correction=0))
     rows = torch.tensor([[torch.nan, torch.nan], features.scaler.mean.tolist()])
     embedded = torch.randn(2, 4)
-    torch.testing.assert_close(features(replace_features(rows), embedded), embedded)
-
-
-def replace_features(values: Tensor) -> object:
-    return type("Atoms", (), {"atom_features": values})()
+    torch.testing.assert_close(features(Data(atom_features=rows), embedded), embedded)
 
 
 def test_molecules_without_them_are_refused(molecules: MoleculeStore) -> None:

@@ -73,28 +73,18 @@ def test_widths_may_be_left_to_the_first_batch() -> None:
     assert EdgeAttention(7, 4).to(meta)(source.to(meta), torch.tensor([[0], [1]]).to(meta)).shape == (5, 4)
 
 
-class Net(torch.nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.attention = EdgeAttention(8, 4, heads=2)
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        return self.attention(x, edge_index).sum(-1, keepdim=True)
-
-
 def test_attention_explainer_reads_the_weights() -> None:
     graph = CompleteGraph.from_ptr(torch.tensor([0, 4]))
-    net = Net().eval()
-    x = torch.randn(4, 8)
+    layer, x = EdgeAttention(8, 4, heads=2).eval(), torch.randn(4, 8)
     explainer = Explainer(
-        net,
+        layer,
         AttentionExplainer(),
         explanation_type="model",
         edge_mask_type="object",
         model_config={"mode": "regression", "task_level": "node"},
     )
     explanation = explainer(x, graph.edge_index)
-    _, (_, alpha) = net.attention(x, graph.edge_index, return_attention_weights=True)
+    _, (_, alpha) = layer(x, graph.edge_index, return_attention_weights=True)
     torch.testing.assert_close(explanation.edge_mask, alpha.max(-1).values)
     with pytest.raises(ValueError, match=r"graph\.edge_index"):
         explainer(x, graph)

@@ -44,12 +44,6 @@ def inputs(
     return *(x if here else None for x, here in zip(leaves, there, strict=True)), upstream
 
 
-def by_definition(graph: CompleteGraph, given: list[Tensor | None], factor: Tensor | None = None) -> Tensor:
-    """The sum edge by edge, with dropout's factors `[num_pairs, H]` if there are any."""
-    q, k, v, e, b, score, of_key, of_value = given
-    return compiled.attend_by_definition(q, k, v, e, of_key, of_value, score, b, graph=graph, factor=factor)
-
-
 def gradients(out: Tensor, given: tuple[Tensor | None, ...]) -> list[Tensor]:
     """Of all tensors that there are, by the upstream gradient."""
     *leaves, upstream = given
@@ -63,10 +57,12 @@ def agree(
     tolerance: float = 1e-5,
     factor: Tensor | None = None,
 ) -> None:
-    """Output and every gradient; the definition is worked out in float64 from the same numbers."""
+    """Output and every gradient; the definition is worked out in float64 from the same numbers, with dropout's factors
+    `[num_pairs, H]` if there are any."""
     *leaves, upstream = given
     doubled = [None if x is None else x.detach().double().requires_grad_() for x in leaves]
-    expected = by_definition(graph, doubled, factor)
+    q, k, v, e, b, score, of_key, of_value = doubled
+    expected = compiled.attend_by_definition(q, k, v, e, of_key, of_value, score, b, graph=graph, factor=factor)
     close(out.double(), expected, tolerance)
     wanted = gradients(expected, (*doubled, upstream.double()))
     for one, other in zip(gradients(out, given), wanted, strict=True):
