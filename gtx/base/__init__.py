@@ -1,4 +1,4 @@
-"""What every room uses: errors, files, signals, threads, compiled loops, and what annexes add to gtx.
+"""What every room uses: errors, files, signals, compiled loops, and what annexes add to gtx.
 
 Annexes are packages, of gtx or others, that add commands, tasks, models and featurisers by entry points.
 

@@ -8,7 +8,7 @@ from numba import njit
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gtx.base.loops import compiled_loop, run_in_threads
+from gtx.base.loops import compiled_loop
 from gtx.encodings.encoding import CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding, integer_codes
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_selectors import adjacency, flatten
@@ -17,11 +17,11 @@ from gtx.graph.packing import offsets
 # --- Bonds as compiled loops read them: on the processor, whatever the device of the batch.
 
 
-def sort_by_receiver(edge_index: Tensor, graph: CompleteGraph) -> tuple[Tensor, ...]:
+def sort_by_receiver(edge_index: Tensor, graph: CompleteGraph) -> tuple[np.ndarray, ...]:
     """Sort edges (int64 `[2, E]`) by receiver.
 
     Returns:
-        On the processor, `ptr` and `pair_ptr` of the graph; int64 `[N + 1]`, where the edges into each node start, and
+        `ptr` and `pair_ptr` of the graph; int64 `[N + 1]`, where the edges into each node start, and
         the last end; and int64 `[E]`, the sender of each edge and its place in `edge_index`.
 
     Raises:
@@ -35,7 +35,7 @@ def sort_by_receiver(edge_index: Tensor, graph: CompleteGraph) -> tuple[Tensor, 
     sender, receiver = edge_index.unbind()
     order = receiver.argsort(stable=True)
     start = offsets(torch.bincount(receiver, minlength=graph.num_nodes))
-    return graph.ptr, graph.pair_ptr, start, sender[order], order
+    return tuple(each.numpy() for each in (graph.ptr, graph.pair_ptr, start, sender[order], order))
 
 
 @njit
@@ -191,30 +191,29 @@ class SimplePathCounts(Encoding):
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
         neighbours = graph.pair_index[:, graph.pair_of(data.edge_index).unique()]  # each of them once
         *bonds, _ = sort_by_receiver(neighbours, graph)
-        counts = torch.zeros(graph.num_pairs, self.longest, dtype=torch.long, device="cpu")
-        paths = torch.zeros(graph.num_graphs, dtype=torch.long, device="cpu")
-        run_in_threads(count_simple_paths, bonds[1] * 50, *bonds, MOST_PATHS, counts, paths)
-        if (paths > MOST_PATHS).any():
+        counts = np.zeros((graph.num_pairs, self.longest), np.int64)
+        if count_simple_paths(*bonds, MOST_PATHS, counts) > MOST_PATHS:
             raise ValueError(
                 f"more than {MOST_PATHS:,} simple paths of up to {self.longest} bonds: `longest` must be smaller"
             )
-        return None, counts.to(graph.ptr.device, torch.get_default_dtype()).log1p()
+        return None, torch.from_numpy(counts).to(graph.ptr.device, torch.get_default_dtype()).log1p()
 
 
 @compiled_loop
-def count_simple_paths(first, last, ptr, pair_ptr, start, sender, most, counts, paths):
+def count_simple_paths(ptr, pair_ptr, start, sender, most, counts):
     """Count the simple paths from each node, depth first, `gtx.encodings.SimplePathCounts`, molecule by molecule.
 
     Args:
-        first, last: the molecules, `last` not included.
         ptr, pair_ptr, start, sender: of `sort_by_receiver`, each pair of neighbours once.
-        most: number of paths of a molecule at which the count ends.
+        most: number of paths of a molecule above which the count ends.
         counts: `[num_pairs, K]`, zeros, the result.
-        paths: `[B]`, the number of paths of each molecule, at most `most + 1`.
+
+    Returns:
+        The largest number of paths of a molecule, at most `most + 1`.
     """
-    longest = counts.shape[1]
+    longest, largest = counts.shape[1], 0
     node, place = np.empty(longest + 1, np.int64), np.empty(longest + 1, np.int64)
-    for graph in range(first, last):
+    for graph in range(len(ptr) - 1):
         begin, number = ptr[graph], 0
         n = ptr[graph + 1] - begin
         on_path = np.zeros(n, np.bool_)
@@ -233,7 +232,8 @@ def count_simple_paths(first, last, ptr, pair_ptr, start, sender, most, counts, 
                     number += 1
                     node[depth], place[depth], on_path[s] = s, start[begin + s], True
                     counts[pair_ptr[graph] + r * n + s, depth - 1] += 1
-        paths[graph] = number
+        largest = max(largest, number)
+    return largest
 
 
 # --- The bonds along the shortest path between two atoms.
@@ -296,17 +296,15 @@ class ShortestPathBonds(Encoding):
         *bonds, order = sort_by_receiver(data.edge_index, graph)
         dtype = torch.promote_types(torch.get_default_dtype(), torch.float32)
         counts = torch.zeros(graph.num_pairs, self.length * T, dtype=dtype, device="cpu")
-        arguments = (*bonds, bond[order], T, self.farthest, counts)
-        run_in_threads(average_bonds_along_paths, bonds[1] * (10 + self.length * T), *arguments)
+        average_bonds_along_paths(*bonds, bond.numpy()[order], T, self.farthest, counts.numpy())
         return None, counts.to(graph.ptr.device, torch.get_default_dtype())
 
 
 @compiled_loop
-def average_bonds_along_paths(first, last, ptr, pair_ptr, start, sender, bond, types, farthest, counts):
+def average_bonds_along_paths(ptr, pair_ptr, start, sender, bond, types, farthest, counts):
     """Find the bonds along shortest paths, `gtx.encodings.ShortestPathBonds`, molecule by molecule.
 
     Args:
-        first, last: the molecules, `last` not included.
         ptr, pair_ptr, start, sender: of `sort_by_receiver`.
         bond: `[E]`, the type of each.
         types: T, how many there are.
@@ -314,7 +312,7 @@ def average_bonds_along_paths(first, last, ptr, pair_ptr, start, sender, bond, t
         counts: `[num_pairs, L * T]`, zeros, the result.
     """
     length = counts.shape[1] // types
-    for graph in range(first, last):
+    for graph in range(len(ptr) - 1):
         begin = ptr[graph]
         n = ptr[graph + 1] - begin
         paths, away, order = np.empty(n, counts.dtype), np.empty(n, np.int64), np.empty(n, np.int64)
@@ -387,22 +385,21 @@ class SameRing(Encoding):
     @torch.compiler.disable  # which would look into the loop
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
         *bonds, _ = sort_by_receiver(data.edge_index, graph)
-        same = torch.zeros(graph.num_pairs, 1, dtype=torch.long, device="cpu")
-        run_in_threads(mark_common_rings, bonds[1] * 20, *bonds, self.largest, same)
-        return None, same.to(graph.ptr.device)
+        same = np.zeros((graph.num_pairs, 1), np.int64)
+        mark_common_rings(*bonds, self.largest, same)
+        return None, torch.from_numpy(same).to(graph.ptr.device)
 
 
 @compiled_loop
-def mark_common_rings(first, last, ptr, pair_ptr, start, sender, largest, same):
+def mark_common_rings(ptr, pair_ptr, start, sender, largest, same):
     """Mark the pairs of nodes on a common smallest ring, `gtx.encodings.SameRing`, molecule by molecule.
 
     Args:
-        first, last: the molecules, `last` not included.
         ptr, pair_ptr, start, sender: of `sort_by_receiver`.
         largest: size of the largest ring.
         same: `[num_pairs, 1]`, zeros, the result.
     """
-    for graph in range(first, last):
+    for graph in range(len(ptr) - 1):
         begin = ptr[graph]
         n = ptr[graph + 1] - begin
         of_i, of_j, of_a = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from gtx.attention.definition import DOT_SOFTMAX, AttentionRule, ProjectedEdgeFeatures, attend_edges
 from gtx.attention.fast.building import are_plain, build, plain_gradients, run
-from gtx.base.loops import split_work
 from gtx.graph import CompleteGraph
 
 _MOST = 64  # channels per head for which the loops were written
@@ -132,9 +131,12 @@ def _run(
 
 
 def _cuts(graph: CompleteGraph, query: Tensor, value: Tensor, features: Tensor | None) -> Tensor:
-    """Ranges of molecules with about the same work, a thread each."""
+    """Divide the molecules into ranges of about the same work, a thread each, as far as it is worth one."""
     nanoseconds = max(1, query.shape[1] * (query.shape[2] + value.shape[2] + _channels(features)) // 10)  # a pair
-    return torch.from_numpy(split_work(graph.pair_ptr.numpy() * nanoseconds, 50_000))
+    work = graph.pair_ptr * nanoseconds
+    parts = max(1, min(torch.get_num_threads(), int(work[-1]) // 50_000))
+    ends = torch.searchsorted(work, work[-1] * torch.arange(1, parts, device=work.device) // parts)
+    return torch.cat([ends.new_zeros(1), ends, ends.new_full((1,), graph.num_graphs)])
 
 
 def _library(dtype: torch.dtype, heads: int, key: int, value: int, features: int) -> ctypes.CDLL | None:
