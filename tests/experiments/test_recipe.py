@@ -8,18 +8,33 @@ import pandas as pd
 import pytest
 
 from experiments import models, moleculeace, recipe, tables
-from experiments.runs import Run
+from experiments.runs import PublicSet, Run
 from gtx.data import public_datasets
 from gtx.training import TrainSettings
-from tests.experiments import toy_recipe
-from tests.tables import TINY
+from tests.tables import TINY, molecules
+
+TARGET = "solvation_water"
+SETS = {"toy": PublicSet("toy", "rmse", ("split",), "toy")}
+
+
+def write_toy(path: Path, count: int = 60) -> Path:
+    """Every third molecule is for validation or for the test."""
+    table = molecules(count)[["smiles", TARGET]]
+    table["split"] = [("train", "train", "train", "train", "val", "test")[i % 6] for i in range(count)]
+    table.to_csv(path, index=False)
+    return path
+
+
+def known(path: str | Path) -> public_datasets.PublicDataset:
+    """The set, for those who look it up by name."""
+    return public_datasets.PublicDataset("toy", "", Path(path), (TARGET,), split_columns=("split",))
 
 
 @pytest.fixture
 def run(tmp_path, monkeypatch) -> Run:
-    csv_file = toy_recipe.write(tmp_path / "toy.csv")
-    monkeypatch.setitem(public_datasets.PUBLIC_DATASETS, "toy", toy_recipe.known(csv_file))
-    return Run(toy_recipe.SETS["toy"], "mean", runs=tmp_path / "runs")
+    csv_file = write_toy(tmp_path / "toy.csv")
+    monkeypatch.setitem(public_datasets.PUBLIC_DATASETS, "toy", known(csv_file))
+    return Run(SETS["toy"], "mean", runs=tmp_path / "runs")
 
 
 def test_a_tenth_of_the_training_rows_validates_where_a_split_names_none(shared_data: Path, tmp_path) -> None:
@@ -37,7 +52,7 @@ def test_finished_runs_are_kept_and_what_fails_does_not_stop_the_others(run, tmp
     words = ["--out", str(tmp_path / "results"), "--runs", str(tmp_path / "runs"), "--here"]
 
     def call(*more: str) -> int:
-        return recipe.main("", "toy", toy_recipe.SETS, [*words, *more])
+        return recipe.main("", "toy", SETS, [*words, *more])
 
     assert call("--models", "broken", "mean") == 1
     told = capsys.readouterr().err.splitlines()

@@ -11,7 +11,7 @@ from experiments.rivals import chemprop, classical, pyg
 from experiments.runs import Run
 from gtx.data import public_datasets
 from gtx.tasks import BinaryClassification, Regression, Task
-from tests.experiments import toy_recipe
+from tests.experiments.test_recipe import SETS, known, write_toy
 
 pytestmark = pytest.mark.slow
 
@@ -21,10 +21,10 @@ SIMPLE = ["ridge-counts", "boosting-descriptors", "ridge-counts-whole", "forest-
 @pytest.fixture(scope="module")
 def regression(tmp_path_factory) -> Run:
     folder = tmp_path_factory.mktemp("rivals")
-    file = toy_recipe.write(folder / "toy.csv", 90)
+    file = write_toy(folder / "toy.csv", 90)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(public_datasets.PUBLIC_DATASETS, "toy", toy_recipe.known(file))
-        run = Run(toy_recipe.SETS["toy"], "mean", runs=folder)
+        patch.setitem(public_datasets.PUBLIC_DATASETS, "toy", known(file))
+        run = Run(SETS["toy"], "mean", runs=folder)
         assert len(run.dataset.y) == 90
     return run
 

@@ -22,7 +22,7 @@ ROWS = 100
 SMALL = {"channels": 16, "layers": 1, "heads": 2}
 IN_WORK = ["bounds", "multiclass", "molecule-atom-bond"]  # those that are trained in a quick run of the tests, too
 ELSEWHERE = ["a loss of one's own", "bonds", "two classes of bonds"]
-"""Trained in `tests/training/test_own_parts.py`, `tests/workflow/test_doors.py` and `test_atoms_and_bonds.py`."""
+"""Trained in `tests/training/test_fitting.py`, `tests/workflow/test_doors.py` and `test_atoms_and_bonds.py`."""
 SETTINGS = TrainSettings(**TINY | {"epochs": 2, "model_arguments": SMALL})
 
 
