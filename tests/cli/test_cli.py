@@ -103,9 +103,9 @@ def test_a_public_set_is_known_by_name(tmp_path, monkeypatch) -> None:
     assert dataset.smiles == molecules(40)["smiles"].tolist() and dataset.y[:, 0].tolist() == [0, 1] * 20
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
+def test_unusable_input_is_one_paragraph_and_exit_2(folder, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(folder)
+    for words, message in (
         (["predict", "no.gtx", "CCO"], "no such file: no.gtx"),
         (["info", "data.csv"], "expected one that gtx train wrote"),
         (["tune", "run", "--target-columns", "gap", "--out", "x"], "run is a folder; a table, which is one file"),
@@ -117,15 +117,11 @@ def test_a_public_set_is_known_by_name(tmp_path, monkeypatch) -> None:
         (["predict", "run/model.gtx", "dat.csv"], "no such file: dat.csv; did you mean 'data.csv'?"),
         (["train", "esoll", "--out", "x"], "no file 'esoll' and no public data set of that name; did you mean 'esol'?"),
         (["train", "data.csv", "--target-columns", "gap", "--out", "data.csv"], "is a file"),
-    ],
-    ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else None,
-)
-def test_unusable_input_is_one_paragraph_and_exit_2(words, message, folder, monkeypatch, capsys) -> None:
-    monkeypatch.chdir(folder)
-    assert main(words + (TINY_TRAIN[1:] if words[0] == "train" else [])) == 2
-    error = capsys.readouterr().err
-    assert message in error and "Traceback" not in error
-    assert error.strip().count("\n\n") == 0
+    ):
+        assert main(words + (TINY_TRAIN[1:] if words[0] == "train" else [])) == 2
+        error = capsys.readouterr().err
+        assert message in error and "Traceback" not in error
+        assert error.strip().count("\n\n") == 0
 
 
 def test_a_killed_run_goes_on_to_the_predictions_of_an_uninterrupted_one(folder: Path, tmp_path) -> None:

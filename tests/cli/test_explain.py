@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from gtx.cli import main
 from tests.tables import GOLDEN
 
@@ -21,9 +19,9 @@ def test_a_figure_and_the_numbers(tmp_path, capsys) -> None:
     assert out.read_text().startswith("<svg")
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
+def test_unusable_input_is_one_line_and_exit_2(capsys, monkeypatch) -> None:
+    monkeypatch.chdir(Path(__file__).parent)
+    for words, message in (
         (["C1CC"], "'C1CC' cannot be read"),
         (["C" * 300 + "("], "(' cannot be read"),  # longer than the name of a file may be
         (["test_explain.py"], "test_explain.py is a file: gtx explain takes SMILES; gtx predict takes tables"),
@@ -35,13 +33,10 @@ def test_a_figure_and_the_numbers(tmp_path, capsys) -> None:
         (["CCO", "--head", "2"], "head 2: expected 0 to 1 (or -1"),
         (["CCO", "--receiver", "11"], "receiver 11: expected 0 to 2\n"),
         (["CCO", "--out", "figure.pdf"], "figure.pdf: expected a file name that ends in .svg or .html"),
-    ],
-)
-def test_unusable_input_is_one_line_and_exit_2(words: list[str], message: str, capsys, monkeypatch) -> None:
-    monkeypatch.chdir(Path(__file__).parent)
-    assert main(["explain", MODEL, *words]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("gtx: ") and message in error and error.count("\n") == 1
+    ):
+        assert main(["explain", MODEL, *words]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith("gtx: ") and message in error and error.count("\n") == 1
 
 
 def test_where_molecules_cannot_be_drawn_the_numbers_come_and_one_line(tmp_path, undrawable: None, capsys) -> None:

@@ -182,9 +182,8 @@ def test_the_command_line_wins() -> None:
     assert given.lr == 3e-4 and given.out == "run"
 
 
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
+def test_what_is_wrong_is_one_line() -> None:
+    for config, message in (
         ("epoch: 3", "options.yaml: gtx train has no option 'epoch'; did you mean 'epochs'?"),
         ("epochs: many", "options.yaml: epochs: expected a whole number, got 'many'"),
         ("coordinates: perhaps", "options.yaml: coordinates: expected true or false, got 'perhaps'"),
@@ -202,9 +201,7 @@ def test_the_command_line_wins() -> None:
         ("batch_pairs: 4\nbatch-pairs: 5", "--config options.yaml: 'batch_pairs' is there twice, with - and with _"),
         ("a: [", "--config options.yaml is no YAML"),
         ("settings: {}\nfeaturiser: {}", "notes of a run to know it again, not a file of options"),
-    ],
-)
-def test_what_is_wrong_is_one_line(config: str, message: str) -> None:
-    with pytest.raises(InputError) as error:
-        read_config(["data.csv", "--target-columns", "y", "--out", "run"], config)
-    assert message in str(error.value) and "\n" not in str(error.value)
+    ):
+        with pytest.raises(InputError) as error:
+            read_config(["data.csv", "--target-columns", "y", "--out", "run"], config)
+        assert message in str(error.value) and "\n" not in str(error.value)

@@ -196,9 +196,8 @@ def test_warnings_name_the_line_of_the_user(fitted: gtx.MoleculeRegressor, label
         assert {warning.filename for warning in caught} == {__file__}
 
 
-@pytest.mark.parametrize(
-    ("X", "y", "reason"),
-    [
+def test_bad_input_is_named() -> None:
+    for X, y, reason in (
         ("CCO", [1.0], "X must be a list, an array or a table .*, not a str"),
         (["C", 3], [1.0, 2.0], "1 of 2 SMILES .*number 1, counted from 0: '3' cannot be read"),
         (["C", None], [1.0, 2.0], "1 of 2 SMILES .*number 1, counted from 0: '' cannot be read: the text is empty"),
@@ -213,11 +212,9 @@ def test_warnings_name_the_line_of_the_user(fitted: gtx.MoleculeRegressor, label
         (["C", "CC"], {1.0, 2.0}, r"y must be of shape \[n\] or \[n, T\], not a value of type set"),
         (["C", "CC"], ["a", "b"], "row 0, counted from 0, holds 'a'; for classes there is MoleculeClassifier"),
         (["C", "CC"], [np.nan, np.nan], "no training molecules with a target"),
-    ],
-)
-def test_bad_input_is_named(X: object, y: list, reason: str) -> None:
-    with pytest.raises(ValueError, match=reason):
-        regressor().fit(X, y)
+    ):
+        with pytest.raises(ValueError, match=reason):
+            regressor().fit(X, y)
 
 
 def test_bad_parameters_are_named_at_fit() -> None:

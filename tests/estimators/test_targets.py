@@ -127,9 +127,8 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(table: pd.DataFrame, wide: 
 REGRESSOR, CLASSIFIER, BOUNDS = gtx.MoleculeRegressor, gtx.MoleculeClassifier, [">1", *range(59)]
 
 
-@pytest.mark.parametrize(
-    ("kind", "y", "reason"),
-    [
+def test_what_y_cannot_be_is_refused(table: pd.DataFrame) -> None:
+    for kind, y, reason in (
         (CLASSIFIER, [[0], [1, 0]] * 30, r"y must be of shape \[n\] or \[n, T\], and its rows differ in length"),
         (CLASSIFIER, np.linspace(0, 1, 60), "y: Unknown label.*continuous values; for numbers there is MoleculeRegr"),
         (CLASSIFIER, ["a", 1] * 30, "all text or all numbers, got both"),
@@ -138,11 +137,9 @@ REGRESSOR, CLASSIFIER, BOUNDS = gtx.MoleculeRegressor, gtx.MoleculeClassifier, [
         (REGRESSOR, BOUNDS, r"row 0, counted from 0, holds '>1': it is a bound, not a number; .*censored"),
         (REGRESSOR, ["1e31", *BOUNDS[1:]], "row 0, counted from 0, holds '1e31': it is too large: a target lies betw"),
         (REGRESSOR, [[1, None], [2, "no"]] * 30, "row 1, column 1, counted from 0, holds 'no'; for classes there is"),
-    ],
-)
-def test_what_y_cannot_be_is_refused(kind: type, y: object, reason: str, table: pd.DataFrame) -> None:
-    with pytest.raises(ValueError, match=reason):
-        kind(**KERNEL).fit(table.smiles, y)
+    ):
+        with pytest.raises(ValueError, match=reason):
+            kind(**KERNEL).fit(table.smiles, y)
 
 
 # --- Classes: their spelling, their order, the positive one.

@@ -65,9 +65,8 @@ def test_a_number_that_would_spoil_the_others_is_an_error_of_its_row(cell):
     assert found["mae"] == 1e30 and np.isfinite(found["rmse"])
 
 
-@pytest.mark.parametrize(
-    ("cells", "task", "message"),
-    [
+def test_hopeless_targets_are_refused():
+    for cells, task, message in (
         (["low", "", "high", "x"], INFERRED, "'y' holds text: .*--task multiclass"),
         (["1,5", "-0,2", "", "3,1"], INFERRED, "'y' holds text: .*decimal point: 1.5 and not"),
         (["", "NaN"], INFERRED, "'y' is blank in all of the 2 rows"),
@@ -81,16 +80,14 @@ def test_a_number_that_would_spoil_the_others_is_an_error_of_its_row(cell):
         (["a", "a"], INFERRED, "'y' that are not blank hold 'a'; there is nothing to learn"),
         (["a", "caf\udce9"], SEVERAL, r"'y', classes\[1\]: expected a text in UTF-8, got 'caf.udce9'"),
         (["a", "b" * 10_001], TWO, r"'y', classes\[1\]: .* at most 10,000 characters"),
-    ],
-)
-def test_hopeless_targets_are_refused(cells, task, message):
-    with pytest.raises(InputError, match=message):
-        settled(task, *zip(cells, "0111", strict=False))
+    ):
+        with pytest.raises(InputError, match=message):
+            settled(task, *zip(cells, "0111", strict=False))
 
 
-@pytest.mark.parametrize(
-    ("labels", "classes"),
-    [
+def test_two_labels_of_any_kind_are_two_classes():
+    """Numbers in order, else the one that names what is looked for comes last: its probability is predicted."""
+    for labels, classes in (
         (("0", "1.0", "", "1"), ("0", "1")),
         (("-0.0", "1", "0"), ("0", "1")),
         (("inactive", "active", " active"), ("inactive", "active")),
@@ -108,16 +105,13 @@ def test_hopeless_targets_are_refused(cells, task, message):
         (("high risk", "low risk"), ("low risk", "high risk")),
         (("active", "weakly active"), ("weakly active", "active")),
         (("-1", "1"), ("-1", "1")),
-    ],
-)
-def test_two_labels_of_any_kind_are_two_classes(labels, classes):
-    """Numbers in order, else the one that names what is looked for comes last: its probability is predicted."""
-    task = settled(BinaryClassification(["y"]), *column(*labels))
-    assert task.columns.labels(0) == classes
-    y = task.columns.parse(rows_of(*column(*labels)), COLUMNS, RowLog()).y[:, 0]
-    known = [label.strip() for label in labels if label]
-    place = {name: i for i, name in enumerate(classes)} | {"-0.0": 0, "1.0": 1, "True": 1, "TRUE": 1}
-    assert y[~np.isnan(y)].tolist() == [place[label] for label in known]
+    ):
+        task = settled(BinaryClassification(["y"]), *column(*labels))
+        assert task.columns.labels(0) == classes
+        y = task.columns.parse(rows_of(*column(*labels)), COLUMNS, RowLog()).y[:, 0]
+        known = [label.strip() for label in labels if label]
+        place = {name: i for i, name in enumerate(classes)} | {"-0.0": 0, "1.0": 1, "True": 1, "TRUE": 1}
+        assert y[~np.isnan(y)].tolist() == [place[label] for label in known]
 
 
 def test_the_positive_class_can_be_said():
@@ -201,9 +195,8 @@ PAIR, BITS = ["active", "inactive"] * 15, ["0", "1"] * 15
 ONE = InferredTask(["y"])
 
 
-@pytest.mark.parametrize(
-    ("cells", "wanted", "classes", "remark"),
-    [
+def test_what_two_different_values_decide_is_said():
+    for cells, wanted, classes, remark in (
         (BITS, ONE, ("0", "1"), ""),
         (PAIR, ONE, ("inactive", "active"), ""),
         (["-1", "1", "-1"], ONE, ("-1", "1"), "learned as two classes, as it holds two different numbers, -1"),
@@ -214,19 +207,17 @@ ONE = InferredTask(["y"])
         ([*BITS, "0.5"], BinaryClassification(["y"]), ("0", "1"), ""),
         ([*BITS, "0.5"], ONE, None, "learned as numbers, although it holds 0 and 1; only 1 of 31 cells holds s"),
         (["1", "2", "3", "4"], ONE, None, ""),
-    ],
-)
-def test_what_two_different_values_decide_is_said(cells, wanted, classes, remark):
-    file = file_of(*column(*cells))
-    task = wanted.infer_from_table([file])
-    if classes is None:
-        assert type(task) is Regression
-    else:
-        assert task.columns.labels(0) == classes
-        task.columns.parse(file.rows, COLUMNS, file.row_log)
-        assert list(file.row_log.errors) == ([31] if len(cells) > 30 else [])  # an odd cell is an error of its row
-    remarks = "; ".join(wanted.remarks([file])) if wanted is ONE else ""
-    assert remark in remarks and bool(remark) == bool(remarks)
+    ):
+        file = file_of(*column(*cells))
+        task = wanted.infer_from_table([file])
+        if classes is None:
+            assert type(task) is Regression
+        else:
+            assert task.columns.labels(0) == classes
+            task.columns.parse(file.rows, COLUMNS, file.row_log)
+            assert list(file.row_log.errors) == ([31] if len(cells) > 30 else [])  # an odd cell is an error of its row
+        remarks = "; ".join(wanted.remarks([file])) if wanted is ONE else ""
+        assert remark in remarks and bool(remark) == bool(remarks)
 
 
 def test_texts_and_numbers_that_are_no_two_classes_are_refused_and_one_target_of_numbers_makes_all_numbers():

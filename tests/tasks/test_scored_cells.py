@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 
 from gtx.cli import main
 from gtx.data.rows import InputFile, Row, RowLog
@@ -40,9 +39,8 @@ NO_NUMBER = "is not a finite number, nor blank"
 TOO_SHORT = "has 1 item; expected one for each of the molecule's 2 atoms"
 
 
-@pytest.mark.parametrize(
-    ("task", "cells", "counts", "row", "reason"),
-    [
+def test_what_is_not_scored_is_counted() -> None:
+    for task, cells, counts, row, reason in (
         (LABELS, ["active", "Inactive", "inactive", ""], "2 of 4 rows; 1 is blank; 1", 2, NEITHER),
         (LABELS, ["Active", "Inactive", "x"], "0 of 3 rows; 3", 1, NEITHER),
         (NUMBERS, [0, "n.d.", 1, 2], "2 of 4 rows; 2", 2, "is neither 0 nor 1"),
@@ -55,12 +53,10 @@ TOO_SHORT = "has 1 item; expected one for each of the molecule's 2 atoms"
         (CHARGES, ["[1, 2]", "[1, x]"], "1 of 2 rows; 1", 2, "is no list of numbers: item 2, 'x'"),
         (OF_ATOMS, ['["a", "b"]', '["a", "c"]'], "1 of 2 rows; 1", 2, "item 2, 'c', is none of the classes"),
         (OF_ATOMS, ['["a", "b"]', '[["a"]]'], "1 of 2 rows; 1", 2, "is no list of classes: item 1"),
-    ],
-)
-def test_what_is_not_scored_is_counted(task: Task, cells: list, counts: str, row: int, reason: str) -> None:
-    (note,) = scored(task, *cells)[1]
-    first = f'row {row}, value "{cells[row - 1]}": {reason}'
-    assert note.startswith(f"y: scored on {counts} cannot be scored, the first: {first}")
+    ):
+        (note,) = scored(task, *cells)[1]
+        first = f'row {row}, value "{cells[row - 1]}": {reason}'
+        assert note.startswith(f"y: scored on {counts} cannot be scored, the first: {first}")
 
 
 def test_cells_are_read_as_in_training() -> None:
