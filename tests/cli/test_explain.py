@@ -9,14 +9,15 @@ MODEL = str(GOLDEN / "neighbours.gtx")
 
 
 def test_a_figure_and_the_numbers(tmp_path, capsys) -> None:
-    out = tmp_path / "figure.svg"
+    out = tmp_path / "page.html"
     words = ["--layer", "-1", "--head", "1", "--receiver", "2", "--draws", "5", "--seed", "7"]
     assert main(["explain", MODEL, "CCO", "--out", str(out), *words]) == 0
     said = capsys.readouterr().out
     for words in ("layer 0 of 1, head 1 of 2, counted from 0; receiver O2", "change less", str(out)):
         assert words in said
     assert said.index("most similar training molecules") < said.index("  row ") < said.index("figure  ")
-    assert out.read_text().startswith("<svg")
+    assert out.read_text().startswith("<!doctype html>") and "  row 63, similarity 0.20" in said
+    assert "row 63, similarity 0.20" in out.read_text()
 
 
 def test_unusable_input_is_one_line_and_exit_2(capsys, monkeypatch) -> None:

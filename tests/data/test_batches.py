@@ -159,11 +159,11 @@ def test_they_become_what_gtx_makes_of_their_smiles() -> None:
     assert from_pyg(Batch.from_data_list(theirs()).to_data_list()).batch().x.equal(mine.batch().x)
 
 
-@pytest.mark.parametrize("y", [torch.tensor([[1.5, torch.nan]]), torch.tensor([1.5, torch.nan])])
-def test_targets_come_along(y: Tensor) -> None:
-    made = from_pyg(theirs(y)).y
-    assert made.shape == (len(SMILES), 2) and made.dtype == torch.float64
-    assert made[:, 0].eq(1.5).all() and made[:, 1].isnan().all()
+def test_targets_come_along() -> None:
+    for y in (torch.tensor([[1.5, torch.nan]]), torch.tensor([1.5, torch.nan])):
+        made = from_pyg(theirs(y)).y
+        assert made.shape == (len(SMILES), 2) and made.dtype == torch.float64
+        assert made[:, 0].eq(1.5).all() and made[:, 1].isnan().all()
 
 
 def test_what_cannot_be_translated_is_named() -> None:

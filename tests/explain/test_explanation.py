@@ -188,28 +188,18 @@ def test_one_svg_that_needs_nothing_else(explanation: Explanation, svg: str) -> 
     assert len(drawings) == 6 and len({(d.get("x"), d.get("y")) for d in drawings}) == 6
 
 
-def test_it_says_what_is_drawn_and_what_the_check_found(explanation: Explanation, svg: str) -> None:
-    said = words(svg)
+def test_figure_and_text_say_what_is_drawn_and_what_the_check_found(explanation: Explanation, svg: str) -> None:
+    said, text = words(svg), explanation.text()
     assert "Attention of atom O2" in said and SMILES in said
     assert f"Trained: gap = {explanation.prediction:.4g}" in said
     assert f"Random weights: gap = {explanation.random.prediction:.4g}" in said
-    assert "do not prove a cause" in said and "network 0 of 2" in said.lower()
-    for account in (explanation, explanation.random):
-        for table in account.faithfulness.values():
-            assert all(f"{removal.less:.0%}" in said for removal in table)
-
-
-def test_the_text_has_every_number(explanation: Explanation) -> None:
-    text = explanation.text()
+    assert "do not prove a cause" in said and "do not prove a cause" in text and "network 0 of 2" in said.lower()
     assert "drawn: layer 1 of 2, mean of 2 heads, counted from 0; receiver O2" in text
     for account in (explanation, explanation.random):
         for table in account.faithfulness.values():
+            assert all(f"{removal.less:.0%}" in said for removal in table)
             assert all(f"{r.change:+.3g}" in text and f"{r.mean:.3g} ± {r.sd:.2g}" in text for r in table)
-    assert "do not prove a cause" in text
-
-
-def test_names_of_targets_are_text(explanation: Explanation) -> None:
-    odd = replace(explanation, quantity="$x_1$ <b> & y")
+    odd = replace(explanation, quantity="$x_1$ <b> & y")  # names of targets are text
     assert "$x_1$ <b> & y" in words(odd.svg())
 
 

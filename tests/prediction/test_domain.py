@@ -33,24 +33,16 @@ def test_errors_are_those_of_the_rows_in_each_band(n: int) -> None:
     similarity, y, _ = measured(n)
     prediction = np.nan_to_num(y) + np.random.default_rng(1).normal(size=y.shape)
     domain = Domain.measure(TASK, similarity, y, prediction)
-    low, high = domain.edges
-    inside = {
-        "outside": similarity < low,
-        "edge": (low <= similarity) & (similarity < high),
-        "inside": similarity >= high,
-    }
-    assert sum(map(np.sum, inside.values())) == n
-    for band, rows in inside.items():
-        assert rows.sum() >= FEWEST and (np.array(BANDS)[domain.assign(similarity[rows])] == band).all()
+    found, (low, high) = np.array(BANDS)[domain.assign(similarity)], domain.edges
+    assert (found == np.select([similarity < low, similarity < high], ["outside", "edge"], "inside")).all()
+    assert (found == "outside").sum() == max(FEWEST, np.ceil(0.1 * n))
+    for band in BANDS:
+        assert (found == band).sum() >= FEWEST
         for t in range(2):
-            known = rows & ~np.isnan(y[:, t])
+            known = (found == band) & ~np.isnan(y[:, t])
+            error = np.sqrt(np.mean((prediction - y)[known, t] ** 2)) if known.sum() >= FEWEST else None
             assert domain.rows[band][t] == known.sum()
-            if known.sum() < FEWEST:
-                assert domain.errors[band][t] is None
-            else:
-                expected = np.sqrt(np.mean((prediction - y)[known, t] ** 2))
-                assert domain.errors[band][t] == pytest.approx(expected, rel=1e-5)
-    assert inside["outside"].sum() == max(FEWEST, np.ceil(0.1 * n))
+            assert domain.errors[band][t] == (error if error is None else pytest.approx(error, rel=1e-5))
 
 
 def test_few_or_equal_rows_have_no_invented_error() -> None:

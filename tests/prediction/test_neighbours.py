@@ -121,13 +121,6 @@ def test_of_many_rows_some_are_kept_always_the_same() -> None:
             TrainingRows.from_dict(kept.to_dict() | {name: wrong})
 
 
-def test_an_explanation_shows_them(tmp_path, capsys) -> None:
-    words = ["explain", FILE, "CCO", "--method", "substructures"]
-    assert main([*words, "--out", str(tmp_path / "page.html")]) == 0
-    said, page = capsys.readouterr().out, (tmp_path / "page.html").read_text()
-    assert "row 63, similarity 0.20, solvation_water -4.474: C/C=C/CO" in said and "row 63, similarity 0.20" in page
-
-
 # --- Scores of a table say how many of its molecules trained the model.
 
 

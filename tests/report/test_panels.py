@@ -310,12 +310,9 @@ def test_two_thresholds_are_the_best_in_validation_and_do_not_look_at_the_test_m
     assert [found.value for found in thresholds(report, 0)][3:] == [f1.value, youden.value]
 
 
-def test_precision_of_nothing_is_not_defined(report) -> None:
+def test_precision_of_nothing_is_not_defined_and_one_class_has_no_table_and_chooses_nothing(report) -> None:
     report.prediction[SPLIT["test"]] = 0.1
     assert np.isnan(thresholds(report, 0)[1].scores["precision"])
-
-
-def test_one_class_has_no_table_and_chooses_nothing(report) -> None:
     report.y[SPLIT["val"]] = 1
     assert len(thresholds(report, 0)) == 3
     report.y[SPLIT["test"]] = 1

@@ -62,24 +62,17 @@ HYDROGENS = Featuriser(hydrogens=True, descriptors=False)
 
 
 @pytest.mark.parametrize(("order", "elements"), [("map", by_number), ("smiles", as_written)])
-def test_targets_of_mapped_molecules_reach_their_atoms(tmp_path, order: str, elements: Callable) -> None:
-    data = table(tmp_path / "t.csv", elements)
+def test_targets_and_features_of_mapped_molecules_reach_their_atoms(tmp_path, order: str, elements: Callable) -> None:
+    targets = table(tmp_path / "t.csv", elements)
+    features = replace(targets, task=Regression("y"), target_columns=("y",), features=FeatureColumns(atoms=("z",)))
     asked = r't\.csv: row 1, column "smiles", value ".*": its atoms have map numbers in another order .* --atom-order'
-    with pytest.raises(InputError, match=asked):
-        load_training_table(replace(data, featuriser=HYDROGENS))
-    store = load_training_table(replace(data, featuriser=replace(HYDROGENS, atom_order=order))).store
-    assert store.atom_y is not None and len(store) == 20
-    np.testing.assert_array_equal(store.atom_y[:, 0], store.atoms[:, ATOM_INDEX["element"]])
-
-
-def test_features_of_mapped_molecules_reach_their_atoms(tmp_path) -> None:
-    data = replace(table(tmp_path / "t.csv", by_number), task=Regression("y"), target_columns=("y",))
-    data = replace(data, features=FeatureColumns(atoms=("z",)))
-    with pytest.raises(InputError, match=r"row 1, .* map numbers .* --atom-order"):
-        load_training_table(replace(data, featuriser=HYDROGENS))
-    store = load_training_table(replace(data, featuriser=replace(HYDROGENS, atom_order="map"))).store
-    assert store.atom_features is not None
-    np.testing.assert_array_equal(store.atom_features[:, 0], store.atoms[:, ATOM_INDEX["element"]])
+    for data in (targets, features):
+        with pytest.raises(InputError, match=asked):
+            load_training_table(replace(data, featuriser=HYDROGENS))
+        store = load_training_table(replace(data, featuriser=replace(HYDROGENS, atom_order=order))).store
+        values = store.atom_y if data is targets else store.atom_features
+        assert values is not None and len(store) == 20
+        np.testing.assert_array_equal(values[:, 0], store.atoms[:, ATOM_INDEX["element"]])
 
 
 @pytest.fixture(scope="module")
