@@ -528,7 +528,10 @@ class Columns:
             if not self.level.lists:
                 y[:, t] = self.values(t, cells)
                 unread = np.flatnonzero(np.isinf(y[:, t])).tolist()
-                bad += [(i, t, cells[i], self.complaint(t, cells[i])) for i in unread]
+                advice = "" if self.discrete else comma_advice(cells[i] for i in unread)
+                for i in unread:
+                    reason = self.complaint(t, cells[i]) + (advice if has_comma(cells[i]) else "")
+                    bad.append((i, t, cells[i], reason))
                 continue
             for i, cell in enumerate(cells):
                 try:
@@ -554,13 +557,8 @@ class Columns:
         if self.relation_column is not None:
             find_column(columns, self.relation_column)
         cells = self.read(rows, columns)
-        wrong: list[list[str]] = [[] for _ in places]
-        for _, t, cell, _ in cells.bad:
-            wrong[t].append(cell)
-        advice = ["" if self.discrete or self.level.lists else comma_advice(each) for each in wrong]
         for i, t, cell, reason in cells.bad:
-            more = advice[t] if has_comma(cell) else ""
-            row_log.error(rows[i].number, self.targets[t], cell, reason + more, category=BAD_TARGET)
+            row_log.error(rows[i].number, self.targets[t], cell, reason, category=BAD_TARGET)
         refused = {i for i, *_ in cells.bad}
         y = cells.y
         y[sorted(refused)] = np.nan

@@ -100,6 +100,12 @@ def test_of_many_targets_a_few_lines() -> None:
     assert len(scores.notes()) == 11 and scores.notes()[-1].startswith("20 more targets have")
 
 
+def test_a_decimal_comma_is_told_as_in_training() -> None:
+    scores = Regression(["y"]).answers.scores(["smiles", "y"])
+    scores.add(rows_of("-3,85", "2"), SimpleNamespace(mean=np.zeros((2, 1))))
+    assert scores.notes()[0].endswith("; write numbers with a decimal point: 1.5 and not 1,5")
+
+
 def test_bounds_of_one_target_are_scored_where_the_table_lacks_another() -> None:
     scores = Regression(["y", "z"], censored=True).answers.scores(["smiles", "y"])
     scores.add(rows_of(">5", 1), SimpleNamespace(mean=np.full((2, 2), 6.0)))
