@@ -35,7 +35,8 @@ for folder in sys.argv[1:]:
 """
 """One process, which imports the large libraries once, and a fork of it for each folder."""
 TRAIN = """
-small = "--model-arguments channels=8 layers=1 heads=2 --epochs 1 --threads 1 --accelerator cpu --no-baselines".split()
+small = "--model-arguments channels=8 layers=1 heads=2 --epochs 1 --threads 1 --accelerator cpu".split()
+small += ["--no-baselines", "--no-report"]
 assert main(["train", "table.csv", "--target-columns", "y", "--out", "run", *small]) == 0
 assert main(["explain", "run/model.gtx", "CCO", "--out", "figure.svg", "--draws", "2"]) == 0
 """

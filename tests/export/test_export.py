@@ -43,6 +43,8 @@ NEW = [*TABLE["smiles"][60:], "C", "[Na+].[Cl-]", "C1CC1.O", "C" * 90, "CC(=O)O[
 SMALL = {"channels": 16, "layers": 1, "heads": 2, "steps": 2, "farthest": 4}  # an export takes time by the steps
 SMALL |= {"substructures": {"atoms": [0, 1], "bonds": [0]}}  # and by the columns that are hashed
 SPEC = {"name": "standard", "arguments": {**CODE_SIZES, **SMALL, "encodings": ["path", "walk"]}}
+FEW = [[{"radius": 1, "atoms": [0], "bonds": [0]}]]
+"""Substructures of a kernel; that of `alone` has the usual ones."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -70,7 +72,8 @@ def saved(path: Path, task: Task, network: bool = False) -> Path:
     task, width = task.fit(store), store.descriptors.shape[1]
     outputs = task.objective.point.out_channels if classes else len(task.targets)
     embedding = foundation_spec() if network else None
-    ridge = kernel_ridge(outputs, num_descriptors=width, foundation=embedding)
+    labels = FEW if network or classes else None
+    ridge = kernel_ridge(outputs, num_descriptors=width, foundation=embedding, labels=labels)
     embeddings = attach_foundation(ridge).embed(store.batch(range(60))) if network else None
     ridge.solve(store, task.objective.regressands(store), embeddings)
     partner = {"name": "kernel", "arguments": {"out_channels": outputs, **ridge.learned_arguments}}
