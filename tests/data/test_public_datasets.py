@@ -53,6 +53,10 @@ def test_a_download_is_kept_recorded_and_compared(toy, site, tmp_path, monkeypat
     loaded.path.write_bytes(CONTENT + b"N,3\n")  # but not if it changed
     with pytest.raises(InputError, match=r"should have SHA-256 .* and has .* remove the file"):
         load_public_dataset("toy")
+    (site[0] / "toy.csv.gz").write_bytes(gzip.compress(CONTENT))  # as some sets are served
+    packed = replace(toy, path=Path("toy.csv.gz"), sources=(f"{site[1]}/toy.csv.gz",))
+    monkeypatch.setitem(PUBLIC_DATASETS, "toy", packed)
+    assert [row.text for row in open_table(load_public_dataset("toy").path).rows] == ["CCO", "C"]
 
 
 def test_without_a_home_folder_one_line_says_what_to_name(toy, monkeypatch):
@@ -117,14 +121,6 @@ def check_entry(loaded: PublicDataset, number: int, without: tuple[str, ...] = (
         split = split_by_column([row.cells[place] for row in rows], row_log)
         assert sum(map(len, split.values())) == len(rows)
         assert all(len(rows) for part, rows in split.items() if part not in without)
-
-
-def test_a_set_that_is_served_compressed(site, monkeypatch, tmp_path):
-    folder, address = site
-    (folder / "t.csv.gz").write_bytes(gzip.compress(CONTENT))
-    entry = PublicDataset("packed", "", Path("t.csv.gz"), targets=("y",), sources=(f"{address}/t.csv.gz",))
-    monkeypatch.setitem(PUBLIC_DATASETS, "packed", entry)
-    assert [row.text for row in open_table(load_public_dataset("packed", tmp_path).path).rows] == ["CCO", "C"]
 
 
 def test_the_bundled_set_is_what_its_card_says():

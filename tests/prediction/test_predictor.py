@@ -145,16 +145,12 @@ def test_members_of_other_tasks(task: NumericTask, columns: list[str], predictor
     assert np.ptp(each, axis=2).min() > 0
 
 
-def test_a_task_without_members_apart_says_so() -> None:
-    writer = gtx.load(GOLDEN / "sequence.gtx", device="cpu")
-    with pytest.raises(InputError, match="members: a model of the task sequence gives no predictions of single memb"):
-        writer.predict("CCO", members=True)
-
-
-def test_a_kernel_has_its_share_in_each_member() -> None:
+def test_a_kernel_has_its_share_in_each_member_and_a_task_without_members_apart_says_so() -> None:
     table = gtx.load(GOLDEN / "mix.gtx", device="cpu").predict(SMILES[:5], members=True)
     (column,) = (name for name in table if name.endswith("_pred_1"))
     np.testing.assert_array_equal(table[column], table[column.removesuffix("_1")])
+    with pytest.raises(InputError, match="members: a model of the task sequence gives no predictions of single memb"):
+        gtx.load(GOLDEN / "sequence.gtx", device="cpu").predict("CCO", members=True)
 
 
 def test_embeddings(predictor: Predictor) -> None:

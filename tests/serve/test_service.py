@@ -429,15 +429,12 @@ def changed(**change: Any) -> dict[str, Any]:
     return ETHANOL | change
 
 
-def test_a_drawing_is_written_and_drawn_again(client: Client) -> None:
+def test_a_drawing_is_written_and_drawn_again_and_an_atom_that_cannot_be_is_told_with_its_number(client) -> None:
     found = client.post("/smiles", ETHANOL)
     assert found.status == 200 and found.json() == {"smiles": "CCO", "hydrogens": [3, 2, 1]}
     drawing = client.get("/sketch?smiles=C%5BC@H%5D(N)C(=O)%5BO-%5D").json()
     assert {bond["kind"] for bond in drawing["bonds"]} > {"double"} and drawing["atoms"][-1]["charge"] == -1
     assert client.post("/smiles", drawing).json()["smiles"] == "C[C@H](N)C(=O)[O-]"
-
-
-def test_an_atom_that_cannot_be_is_told_with_its_number(client: Client) -> None:
     found = client.post("/smiles", changed(bonds=[{"begin": 0, "end": 2}, {"begin": 1, "end": 2, "kind": "double"}]))
     assert found.status == 422 and found.json()["atoms"] == [2]
     assert found.json()["error"].startswith("the molecule has too many bonds at an atom: O with 3;")

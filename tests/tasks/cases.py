@@ -50,14 +50,7 @@ class Yields(NumericTask):
 
 @dataclass(frozen=True)
 class Case:
-    """A task, and how its targets follow from the bundled molecules.
-
-    Attributes:
-        task: what is asked.
-        cells: of the table `tests.tables.molecules`, the targets, a column each.
-        answers: columns of the predictions.
-        settled: the class that the table makes of the task; the same by default.
-    """
+    """A task, its targets for the table `tests.tables.molecules`, columns of its predictions, and what it becomes."""
 
     task: Task | InferredTask
     cells: Callable[[pd.DataFrame], dict[str, Sequence]]

@@ -66,11 +66,8 @@ def test_a_sum_of_contributions_is_what_ridge_learns_and_a_forest_nearly(y):
     assert rmse["ridge"] < rmse["random_forest"] < 0.6 * rmse["mean"]
     assert found["ridge"]["settings"]["alpha"].keys() == set(NUMBERS.targets)
     assert json.loads(json.dumps(found)) == found
-
-
-def test_the_mean_is_that_of_measured_training_rows(y):
-    expected = np.nanmean(y[SPLIT["train"]], axis=0)
-    np.testing.assert_allclose(predictions(y)["mean"], np.tile(expected, (len(y), 1)))
+    mean = np.nanmean(y[SPLIT["train"]], axis=0)  # of measured training rows
+    np.testing.assert_allclose(predictions(y)["mean"], np.tile(mean, (len(y), 1)))
 
 
 def test_labels_of_test_rows_are_never_read_those_of_validation_choose_a_penalty_and_the_seed_decides_the_forest(y):

@@ -29,16 +29,7 @@ ESTIMATOR["settings"] = {**ESTIMATOR["settings"], "blend": "no"}
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of table.
-
-    Attributes:
-        columns: columns of a table beside the molecules, the targets among them, from its SMILES.
-        targets: names of the targets.
-        words: further words of `gtx train`.
-        estimator: class of the estimator; None for targets that it does not have.
-        parameters: parameters of the estimator.
-        molecules: names of the columns of molecules.
-    """
+    """A kind of table: columns beside its SMILES, the targets among them; words of `gtx train`; and its estimator."""
 
     columns: Callable[[list[str]], dict[str, list]]
     targets: tuple[str, ...]
