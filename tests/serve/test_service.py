@@ -1,4 +1,4 @@
-"""The service over HTTP: answers as `gtx predict` gives them, and what it refuses."""
+"""The service over HTTP and as a command: answers as `gtx predict` gives them, what it refuses, and its end."""
 
 import asyncio
 import csv
@@ -7,6 +7,8 @@ import os
 import re
 import signal
 import socket
+import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -24,6 +26,7 @@ from gtx.data import FeatureColumns
 from gtx.data.featurising import DEADLY, make_process_pool
 from gtx.prediction import Predictor
 from gtx.prediction.streaming import Chunk, ChunkAnswers
+from gtx.serve.command import open_socket
 from gtx.serve.processes import Batcher
 from gtx.serve.tables import read_columns, read_one_row
 from tests.serve.conftest import Client, Reply, made, served, until
@@ -466,3 +469,61 @@ def test_hostile_smiles_and_types(client: Client) -> None:
         found = client.get(f"/sketch?smiles={smiles}")
         assert found.status == 422 and "\n" not in found.json()["error"]
     assert client.ask("POST", "/smiles", json.dumps(ETHANOL).encode(), "text/plain").status == 415
+
+
+# --- `gtx serve` as a command: it says where it is, answers, and ends in order.
+
+
+MODEL = str(GOLDEN / "regression.gtx")
+
+
+@pytest.mark.slow
+def test_a_service_answers_what_is_under_way_when_it_is_told_to_end(capsys) -> None:
+    with open_socket("127.0.0.1", 0) as free:
+        client = Client(free.getsockname()[1])
+    replies: list[Reply] = []
+
+    def visit() -> None:
+        try:
+            until(lambda: listens(client))
+            replies.append(client.get("/health"))
+            asking = threading.Thread(target=lambda: replies.append(client.post("/predict", {"smiles": ["CCO"]})))
+            asking.start()
+            until(lambda: client.get("/metrics").body.count(b"gtx_waiting_molecules 1.0\n"))
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+        asking.join()
+
+    visitor = threading.Thread(target=visit)
+    visitor.start()
+    assert main(["serve", MODEL, f"--port={client.port}", "--device=cpu", "--wait=500"]) == 0
+    visitor.join()
+    assert [one.status for one in replies] == [200, 200] and replies[1].json()["rows"][0]["gap_pred"]
+    assert not listens(client) and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    first, second, last = capsys.readouterr().err.splitlines()
+    assert first.endswith(f"at http://127.0.0.1:{client.port}") and "only this machine can reach it" in second
+    assert last == "gtx serve: ended"
+
+
+def listens(client: Client) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", client.port)) == 0
+
+
+def test_without_the_extra_one_line_says_what_to_install(monkeypatch, capsys) -> None:
+    monkeypatch.delitem(sys.modules, "gtx.serve.app", raising=False)
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    assert main(["serve", MODEL]) == 2
+    assert capsys.readouterr().err == "gtx: gtx serve needs fastapi: in the folder of gtx, pip install '.[serve]'\n"
+
+
+def test_addresses_that_cannot_be_used(capsys) -> None:
+    with open_socket("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        for word, reason in (
+            ("--port=70000", "--port: expected 0 to 65535, got 70000"),
+            ("--host=no.such.host.invalid", "cannot listen at no.such.host.invalid, port 8000"),
+            (f"--port={port}", f"port {port} is in use: another program listens at 127.0.0.1; use another --port"),
+        ):
+            assert main(["serve", MODEL, "--device=cpu", word]) == 2
+            assert capsys.readouterr().err.startswith(f"gtx: {reason}")
