@@ -179,8 +179,5 @@ def _score_table(scores: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _words(taken: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {_short(value)}" for name, value in taken.items())
-
-
-def _short(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    shown = ((name, f"{value:.3g}" if isinstance(value, float) else value) for name, value in taken.items())
+    return ", ".join(f"{name} {value}" for name, value in shown)

@@ -15,7 +15,7 @@ import yaml
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 
 from gtx.base.errors import InputError
-from gtx.base.files import atomic_file, check_same, claim, discard, write_text
+from gtx.base.files import atomic_file, check_same, claim, discard, read_plain, write_text
 from gtx.settings.training import TrainSettings
 from gtx.tasks import Task
 from gtx.training.processes import is_main_process, run_in_main_process
@@ -79,11 +79,9 @@ class RunFolder:
         return any((self.path / MEMBERS).glob("*/*"))
 
     def _read(self) -> dict[str, Any]:
-        try:
-            config = yaml.safe_load(self.config_file.read_text(encoding="utf-8"))
-            return dict(config)
-        except (yaml.YAMLError, UnicodeDecodeError, TypeError, ValueError) as error:
-            raise InputError(f"{self.config_file} cannot be read; `overwrite` starts anew") from error
+        if not isinstance(config := read_plain(self.config_file), dict):
+            raise InputError(f"{self.config_file} cannot be read; `overwrite` starts anew")
+        return config
 
     def _write(self, config: dict[str, Any]) -> None:
         plain = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
