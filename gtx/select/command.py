@@ -74,17 +74,8 @@ def run(arguments: Namespace) -> int:
 
     if arguments.figure and Path(arguments.figure).suffix not in FIGURES:
         raise InputError(f"--figure: expected a name that ends in {', '.join(FIGURES)}, got {arguments.figure}")
-    plate = select(
-        load_predictor(arguments.model),
-        arguments.library,
-        arguments.number,
-        arguments.out,
-        goal=arguments.goal,
-        target=arguments.target,
-        lowest=arguments.lowest,
-        smiles_column=arguments.smiles_column,
-        workers=arguments.workers,
-    )
+    how = {name: getattr(arguments, name) for name in ("goal", "target", "lowest", "smiles_column", "workers")}
+    plate = select(load_predictor(arguments.model), arguments.library, arguments.number, arguments.out, **how)
     for name, row_log in plate.row_logs.items():
         note(row_log.summary() if len(plate.row_logs) == 1 else f"{name}: {row_log.summary()}")
     for why, count in plate.left_out.items():
