@@ -57,10 +57,10 @@ def softmax(scores: Tensor, pairs: list[int] | None = None) -> Tensor:
     return scores.exp() / scores.exp().sum(0)
 
 
-def pairs_into(receiver: int, sizes: Sequence[int] = SIZES) -> list[tuple[int, int]]:
+def pairs_into(receiver: int) -> list[tuple[int, int]]:
     """(sender, number of the pair) of all pairs into a receiver, counted molecule by molecule, receiver by receiver."""
     start = pair = 0
-    for size in sizes:
+    for size in SIZES:
         if receiver < start + size:
             first = pair + (receiver - start) * size
             return [(start + i, first + i) for i in range(size)]
@@ -72,7 +72,6 @@ def attention(
     score: Callable[[int, int, int], Tensor],
     value: Callable[[int, int, int], Tensor],
     weigh: Callable[[Tensor, list[int]], Tensor] = softmax,
-    sizes: Sequence[int] = SIZES,
 ) -> Tensor:
     """What every receiver collects, `[N, H, D]`.
 
@@ -80,11 +79,10 @@ def attention(
         score: of (receiver, sender, pair), `[H]`.
         value: of the same, `[H, D]`.
         weigh: from the scores of one receiver, `[S, H]`, and the numbers of its pairs, to weights.
-        sizes: of the molecules.
     """
     collected = []
-    for r in range(sum(sizes)):
-        into = pairs_into(r, sizes)
+    for r in range(sum(SIZES)):
+        into = pairs_into(r)
         weights = weigh(torch.stack([score(r, s, p) for s, p in into]), [p for _, p in into])
         values = torch.stack([value(r, s, p) for s, p in into])
         collected.append((weights.unsqueeze(-1) * values).sum(0))

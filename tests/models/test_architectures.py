@@ -180,8 +180,6 @@ def test_coordinates_are_asked_for_and_refused() -> None:
     assert set(IN_SPACE) == {"standard", "mat", "rmat", "torchmd_net", "tgt", "transformer_m"}
     with pytest.raises(ValueError, match=r"expected pos \[N, 3\] in Å, got None"):
         make("rmat")(whole_batch())
-    with pytest.raises(ValueError, match="5 heads and 16 channels"):
-        make("grit", heads=5)
 
 
 def test_virtual_nodes_by_name(batch: Batch) -> None:

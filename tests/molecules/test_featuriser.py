@@ -11,14 +11,7 @@ from rdkit import Chem, rdBase
 from rdkit.Chem import AllChem
 from rdkit.Chem.EnumerateStereoisomers import EnumerateStereoisomers, StereoEnumerationOptions
 
-from gtx.molecules import (
-    ATOM_FEATURE_VALUES,
-    BOND_FEATURE_VALUES,
-    Featuriser,
-    Molecule,
-    MoleculeError,
-    read_smiles,
-)
+from gtx.molecules import ATOM_FEATURE_VALUES, BOND_FEATURE_VALUES, Featuriser, Molecule, MoleculeError, read_smiles
 from gtx.molecules import graphs as stereo
 from gtx.molecules.descriptors import MOLECULE_FEATURES
 from gtx.molecules.graphs import ATOM_INDEX, BOND_INDEX, quietly

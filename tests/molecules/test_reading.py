@@ -13,13 +13,7 @@ from gtx.data import featurise
 from gtx.data.tables import open_table
 from gtx.molecules import Featuriser, MoleculeError, read_smiles
 from gtx.molecules.graphs import quietly
-from gtx.molecules.reading import (
-    RELATIVE_STEREO,
-    molblock_smiles,
-    read_molblock,
-    sdf_records,
-    standardise_molecule,
-)
+from gtx.molecules.reading import RELATIVE_STEREO, molblock_smiles, read_molblock, sdf_records, standardise_molecule
 from gtx.prediction.inputs import as_texts
 
 from .rewriting import ODD, column, rewritings

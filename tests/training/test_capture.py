@@ -195,19 +195,16 @@ def test_a_capture_that_fails_restores_stream_and_generator(monkeypatch) -> None
 
 
 DROPOUT = {"model_arguments": {"dropout": 0.2}}
-Replay = Callable[[Any, Tensor, Callable[[], Tensor]], Tensor]
-"""Given a step, its input and what runs it: the result of a replay."""
-
-
-def as_it_is(step: Any, given: Tensor, run: Callable[[], Tensor]) -> Tensor:
-    return run()
 
 
 @pytest.fixture
 def graphs(monkeypatch) -> Callable[..., list[int]]:
-    """Let the stand-in take the place of CUDA graphs; it gives back the list of its replays."""
+    """Let the stand-in take the place of CUDA graphs; it gives back the list of its replays.
 
-    def install(replay: Replay = as_it_is, refuse: Callable[[int, Any, Tensor], None] | None = None) -> list[int]:
+    `replay` makes the result of one of a step, its input and what runs it; `refuse` may refuse to record the step.
+    """
+
+    def install(replay: Callable | None = None, refuse: Callable | None = None) -> list[int]:
         recorded, replays = [], []
 
         def record(step: Any, given: Tensor) -> tuple[Callable[[], None], Tensor]:
@@ -222,7 +219,7 @@ def graphs(monkeypatch) -> Callable[..., list[int]]:
 
             def again() -> None:
                 replays.append(number)
-                found = replay(step, given, lambda: step(given))
+                found = step(given) if replay is None else replay(step, given, lambda: step(given))
                 result.resize_(found.shape).copy_(found)
 
             return again, result
@@ -274,13 +271,6 @@ def same_dropout(step: Any, given: Tensor, run: Callable[[], Tensor]) -> Tensor:
     return run()
 
 
-def raising(error: Exception) -> Callable[[int, Any, Tensor], None]:
-    def refuse(*_: Any) -> None:
-        raise error
-
-    return refuse
-
-
 def fewer_molecules(self: ConstantShapeStore, index: Tensor) -> Any:
     return CUT(self, torch.cat([index[:1] * 0 - 1, index[1:]]))
 
@@ -296,7 +286,7 @@ CAPTURING = RuntimeError("operation not permitted when stream is capturing\nmore
 @pytest.mark.parametrize(
     ("how", "reason"),
     [
-        ({"refuse": raising(CAPTURING)}, "operation not permitted when stream is capturing"),
+        ({"refuse": Mock(side_effect=CAPTURING)}, "operation not permitted when stream is capturing"),
         ({"replay": stale_input}, "the loss of a replayed step is "),
         ({"replay": rate_of_the_capture}, "a replayed step does not see that the rate is 0"),
         ({"replay": same_dropout}, "every replayed step has the same dropout"),

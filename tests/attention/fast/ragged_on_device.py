@@ -31,7 +31,6 @@ from tests.attention.fast.problem import agree, inputs
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cpu" if INTERPRETED else "cuda"
 SIZES = [3, 0, 16, 17, 33, 65]
-FEW = [3, 0, 1, 17, 5]
 H, C, D = 2, 16, 12
 PRECISIONS = {torch.float32: 1e-5, torch.bfloat16: 3e-2} | ({} if INTERPRETED else {torch.float16: 4e-3})
 
@@ -57,16 +56,18 @@ def test_equals_the_definition(dtype: torch.dtype) -> None:
     agree(graph, given, out, PRECISIONS[dtype])
 
 
-@pytest.mark.parametrize(("parts", "widths"), [("", (2, 16, 12, 5)), ("s", (1, 1, 1, 1)), ("kb", (3, 5, 20, 33))])
-def test_any_parts_and_widths(parts: str, widths: tuple[int, ...]) -> None:
-    graph = made([4, 2])
+@pytest.mark.parametrize(
+    ("sizes", "parts", "widths"),
+    [
+        ([4, 2], "", (2, 16, 12, 5)),
+        ([4, 2], "s", (1, 1, 1, 1)),
+        ([4, 2], "kb", (3, 5, 20, 33)),
+        (SIZES, "b", (H, C, D)),
+    ],
+)
+def test_any_parts_widths_and_tiles(sizes: list[int], parts: str, widths: tuple[int, ...]) -> None:
+    graph = made(sizes, masked=sizes == SIZES)
     given = inputs(graph, parts, torch.float32, *widths)
-    agree(graph, given, run(graph, given))
-
-
-def test_molecules_of_all_tiles() -> None:
-    graph = made(SIZES, masked=True)
-    given = inputs(graph, "b")
     agree(graph, given, run(graph, given))
 
 
@@ -312,7 +313,7 @@ def test_no_second_derivative_in_silence() -> None:
 
 
 def test_says_what_it_can_run() -> None:
-    graph = made(FEW)
+    graph = made([3, 0, 1, 17, 5])
     q, _, v, *edges, _ = inputs(graph)
     none, edges = ProjectedEdgeFeatures(), ProjectedEdgeFeatures(*edges)
 
