@@ -22,10 +22,6 @@ from .task import LOGP, model, train
 pytestmark = pytest.mark.slow
 
 UNTIMED = {"seconds": 0, "cpu_seconds": 0}
-SETTINGS: dict[str, Any] = {
-    **{"epochs": 5, "folds": 2, "patience": 2, "ema": 0.9},
-    **{"rates": {"all": 0.1, "embedding.pairs": 0, "head": 1}, "head_first": 0.7},
-}
 PLACES = ("in mid-epoch", "while writing a checkpoint", "in mid-epoch, in whole steps")
 
 
@@ -33,8 +29,9 @@ def settings(place: str) -> dict[str, Any]:
     """The settings of the run, which goes on from a model without descriptors; the parts it has learn late."""
     torch.manual_seed(7)
     task = Regression(["y0"])
-    return SETTINGS | {
-        "capture": place.endswith("whole steps"),
+    return {
+        **{"epochs": 5, "folds": 2, "patience": 2, "ema": 0.9, "capture": place.endswith("whole steps")},
+        **{"rates": {"all": 0.1, "embedding.pairs": 0, "head": 1}, "head_first": 0.7},
         "start": [TrainedMember(model(task, num_descriptors=0), task, [], 0, 0.0)],
     }
 
