@@ -68,19 +68,15 @@ def test_the_molecules_of_one_row_are_texts(tmp_path) -> None:
 
 
 def test_the_column_of_molecules_is_found(predictor: Predictor, tmp_path) -> None:
+    """As in the table of training, as it is asked for, or as the only one that reads as molecules."""
     trained_on = Predictor(predictor.members, replace(predictor.header, smiles_column="drug"))
-    expected = predictor.predict(["CCO"]).gap_pred[0]
-    cases = {  # header and cells, the column asked for, the one taken
-        "drug,smiles\nCCO,CC\n": (None, "drug"),  # as in the table of training
-        "drug,Smiles\nCC,CCO\n": ("Smiles", "Smiles"),
-        "id,SMILES\n1,CCO\n": (None, "SMILES"),
-        "id,structure\n1,CCO\n": (None, "structure"),  # the only one that reads as molecules
-    }
-    for text, (asked, taken) in cases.items():
+    expected, note = predictor.predict(["CCO"]).gap_pred[0], "the molecules are those of column 'structure'"
+    tables = ("drug,smiles\nCCO,CC\n", None), ("drug,Smiles\nCC,CCO\n", "Smiles"), ("id,structure\n1,CCO\n", None)
+    for text, asked in tables:
         (tmp_path / "in.csv").write_text(text)
         outcome = predict_table(trained_on, tmp_path / "in.csv", tmp_path / "out.csv", smiles_column=asked)
         assert float(pd.read_csv(tmp_path / "out.csv").gap_pred[0]) == pytest.approx(expected, rel=1e-5)
-        assert outcome.notes == (["the molecules are those of column 'structure'"] if taken == "structure" else [])
+        assert outcome.notes == ([note] if "structure" in text else [])
 
 
 def test_a_bad_request_is_refused_and_leaves_no_file(predictor: Predictor, tmp_path) -> None:

@@ -14,6 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -383,36 +384,29 @@ def test_a_molecule_that_ends_the_process_of_explanations_is_named(client: Clien
     assert found.json() == {"error": f"the molecule CCBr {DEADLY}", "atoms": []}
 
 
-class Imagined:
-    """As a process of the model, which dies at bromine and has an error at chlorine."""
+def test_what_breaks_the_model_breaks_its_own_row_or_request(predictor: Predictor) -> None:
+    """Of a process of the model that dies at bromine and has an error at chlorine."""
+    requests, batches = [["CC", "CCBr", "C1CC", "CBr", "CCC"], ["CCCl"], ["CCO"]], []
 
-    def __init__(self, predictor: Predictor) -> None:
-        self.predictor, self.batches = predictor, []
-
-    async def call(self, function: Any, chunks: list[Chunk]) -> list[ChunkAnswers]:
+    async def call(function: Any, chunks: list[Chunk]) -> list[ChunkAnswers]:
         texts = [text for chunk in chunks for text in chunk[0]]
-        self.batches.append(len(texts))
+        batches.append(len(texts))
         if any("Br" in text for text in texts):
             raise BrokenProcessPool
         if any("Cl" in text for text in texts):
             raise RuntimeError("boom")
-        return function(self.predictor, chunks)
-
-
-def test_what_breaks_the_model_breaks_its_own_row_or_request(predictor: Predictor) -> None:
-    requests = [["CC", "CCBr", "C1CC", "CBr", "CCC"], ["CCCl"], ["CCO"]]
+        return function(predictor, chunks)
 
     async def ask() -> list[Any]:
-        process = Imagined(predictor)
-        batcher = Batcher(process, 0, lambda number: None)
+        batcher = Batcher(SimpleNamespace(predictor=predictor, call=call), 0, lambda number: None)
         running = asyncio.create_task(batcher.run())
         chunks = [(texts, [None] * len(texts), [None] * len(texts)) for texts in requests]
         answers = await asyncio.gather(*map(batcher.answer, chunks), return_exceptions=True)
         running.cancel()
-        return [process.batches[0], *answers]
+        return answers
 
-    together, first, second, third = asyncio.run(ask())
-    assert together == 7 and str(second) == "boom"
+    first, second, third = asyncio.run(ask())
+    assert batches[0] == 7 and str(second) == "boom"  # all requests together
     assert first.errors == [None, DEADLY, "cannot be read: unclosed ring", DEADLY, None]
     expected = predictor.predict(["CC", "CCC", "CCO"])["gap_pred"]
     answered = [*first.answers.columns()[0], *third.answers.columns()[0]]

@@ -131,9 +131,8 @@ def test_a_model_file_whose_components_do_not_suit_is_refused(predictor: Predict
     for entry, wrong in (("count", 3), ("further", 2), ("separate", True)):
         model = header.model | {"components": header.model["components"] | {entry: wrong}}
         save_model(file, predictor.members, replace(header, model=model))
-        with pytest.raises(
-            InputError, match="tensor" if entry == "separate" else f"model.components.{entry}: expected"
-        ):
+        message = "tensor" if entry == "separate" else f"model.components.{entry}: expected"
+        with pytest.raises(InputError, match=message):
             read_model(file)
     save_model(file, predictor.members, replace(header, model={k: header.model[k] for k in ("name", "arguments")}))
     with pytest.raises(InputError, match=r"model.components.count: expected 2, got None"):

@@ -79,9 +79,8 @@ def model(name: str, **arguments: object) -> dict[str, Any]:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_it_is_said_in_a_line(data: dict, training: dict, message: str, tmp_path) -> None:
-    rows = [
-        [f"{i:03d}", *row, i] for i, row in enumerate(molecules(40)[["smiles", "gap", "dipole"]].to_numpy().tolist())
-    ]
+    given = molecules(40)[["smiles", "gap", "dipole"]].to_numpy().tolist()
+    rows = [[f"{i:03d}", *row, i] for i, row in enumerate(given)]
     rows[7][1] = "C1CC"
     usual = {"data": str(write(tmp_path / "data.csv", rows, HEADER)), "smiles_column": HEADER[1], "workers": 0}
     usual |= {} if "task" in data else {"target_columns": ("gap", "dipole")}
