@@ -1,5 +1,7 @@
 """Worker processes that are forks: they begin at once, with all that is imported and patched here."""
 
+import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
@@ -32,3 +34,12 @@ def use_forks(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(featurising, "ProcessPoolExecutor", Forks)
     patch.setattr(featurising, "get_reusable_executor", reused)
+
+
+def until(true: Callable[[], Any], seconds: int = 60) -> None:
+    """Wait for something, such as processes that end, a minute at most."""
+    for _ in range(100 * seconds):
+        if true():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it never came")

@@ -22,19 +22,14 @@ from .victim import die_after_an_epoch
 pytestmark = pytest.mark.slow
 
 
-def gtx(*words: object, **options: object) -> subprocess.CompletedProcess:
-    """The command in a process of its own."""
-    command = [sys.executable, "-m", "gtx", *map(str, words)]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, **options)
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
+    """A run of the command in a process of its own, and its table."""
     folder = tmp_path_factory.mktemp("cli")
     table = write_molecules(folder / "data.csv", 100, "gap")
-    words = ["train", table, "--target-columns", "gap", "--units", "gap=eV", "--out", folder / "run"]
-    done = gtx(*words, *(word for word in TINY_TRAIN if word != "--no-progress"))
+    words = [sys.executable, "-m", "gtx", "train", table, "--target-columns", "gap", "--units", "gap=eV"]
+    words += ["--out", folder / "run", *(word for word in TINY_TRAIN if word != "--no-progress")]
+    done = subprocess.run(words, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr
     assert "test scores" in done.stdout and "rmse eV" in done.stdout and "model.gtx" in done.stdout
     told = ["100 rows: 100 read, 0 errors", "leakage: ", "epoch 1/3: loss", "epoch 3/3: loss", "--no-training-rows"]

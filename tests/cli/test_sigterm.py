@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from gtx import training_data
 from gtx.cli import main
 from gtx.prediction import streaming
 from gtx.training import TrainingModule
+from tests.forks import until
 from tests.tables import GOLDEN, TINY_TRAIN, TINY_WORDS, write_molecules
 
 pytestmark = pytest.mark.slow
@@ -67,10 +67,7 @@ def test_predicting_leaves_no_file_and_no_worker(table: Path, tmp_path, monkeypa
     assert main(["predict", str(GOLDEN / "regression.gtx"), str(table), "--workers=2", f"--out={out}"]) == 143
     assert capsys.readouterr().err.strip() == "gtx: terminated"
     assert not list(out.parent.iterdir())
-    patience = time.monotonic() + 60
-    while workers := children() - before:
-        assert time.monotonic() < patience, workers
-        time.sleep(0.05)
+    until(lambda: not children() - before)
 
 
 def children() -> set[str]:

@@ -11,7 +11,7 @@ import gtx
 from gtx.base.errors import InputError
 from gtx.data.featurising import DEADLY, make_process_pool, map_in_workers
 from gtx.prediction import predict_table
-from tests.forks import use_forks
+from tests.forks import until, use_forks
 from tests.prediction.dying import MODEL, dying
 from tests.tables import read
 from tests.training.distributed import FORKS
@@ -65,16 +65,12 @@ def start_workers(folder: Path) -> None:
 def test_workers_end_with_a_parent_that_is_killed(tmp_path) -> None:
     parent = FORKS.Process(target=start_workers, args=(tmp_path,))
     parent.start()
-    patience = time.monotonic() + 60
-    while len(orphans := [int(file.name) for file in tmp_path.iterdir()]) < 2:
-        assert time.monotonic() < patience
-        time.sleep(0.05)
+    until(lambda: len(list(tmp_path.iterdir())) == 2)
+    orphans = [int(file.name) for file in tmp_path.iterdir()]
     parent.kill()
     parent.join()
     try:
-        while any(map(_runs, orphans)):
-            assert time.monotonic() < patience
-            time.sleep(0.05)
+        until(lambda: not any(map(_runs, orphans)))
     finally:
         for orphan in filter(_runs, orphans):
             os.kill(orphan, signal.SIGKILL)

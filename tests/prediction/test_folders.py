@@ -13,6 +13,7 @@ import pytest
 import gtx
 from gtx.base.errors import InputError
 from gtx.prediction import FolderOutcome, Predictor, RowSelection, predict_folder, predict_table
+from tests.forks import until
 from tests.training.distributed import FORKS
 
 from .dying import MODEL, dying, predict_until_killed
@@ -228,15 +229,13 @@ def test_ray_writes_what_one_process_does_though_a_worker_is_killed(
 def test_a_killed_run_leaves_no_process_and_goes_on(engine, predict, model, library, tmp_path) -> None:
     if engine:
         pytest.importorskip("ray", reason="Ray is not installed: in the folder of gtx, pip install '.[ray]'")
-    out, mark, patience = tmp_path / "out", str(uuid4()), time.monotonic() + 240
+    out, mark = tmp_path / "out", str(uuid4())
     killed = FORKS.Process(target=predict_until_killed, args=(library, out, engine, mark))
     killed.start()
     killed.join(240)
     assert killed.exitcode == -signal.SIGKILL
     try:
-        while processes(mark):
-            assert time.monotonic() < patience, processes(mark)
-            time.sleep(0.2)
+        until(lambda: not processes(mark), 240)
     finally:
         for process in processes(mark):
             os.kill(process, signal.SIGKILL)

@@ -4,7 +4,7 @@ import asyncio
 import json
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
@@ -112,15 +112,6 @@ def made(beside: FeatureColumns = NO_FEATURES, **reading: Any) -> Predictor:
     spec = make_model_spec(TrainSettings(**TINY), read, task, 2, beside)  # type: ignore[arg-type]
     torch.manual_seed(0)
     return Predictor([attach_foundation(build_model(spec))], ModelFileHeader(task, read, spec, features=beside), "cpu")
-
-
-def until(true: Callable[[], Any]) -> None:
-    """Wait for something, a minute at most."""
-    for _ in range(6000):
-        if true():
-            return
-        threading.Event().wait(0.01)
-    raise AssertionError("it never came")
 
 
 @pytest.fixture(scope="session")

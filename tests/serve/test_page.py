@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.serve.conftest import Client, made, served, until
+from tests.forks import until
+from tests.serve.conftest import Client, made, served
 
 HOSTILE = "<img src=x onerror=document.title='hacked'>"
 TABLE = f'name,smiles\n"a,""b""",CC(=O)OCC\nodd,C[Se]C\nbad,{HOSTILE}\n'

@@ -30,7 +30,8 @@ from gtx.prediction.streaming import Chunk, ChunkAnswers
 from gtx.serve.command import open_socket
 from gtx.serve.processes import Batcher
 from gtx.serve.tables import read_columns, read_one_row
-from tests.serve.conftest import Client, Reply, made, served, until
+from tests.forks import until
+from tests.serve.conftest import Client, Reply, made, served
 from tests.tables import GOLDEN, molecules
 
 
