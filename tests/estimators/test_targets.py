@@ -46,16 +46,6 @@ def regressor(table: pd.DataFrame, blanks: pd.DataFrame) -> gtx.MoleculeRegresso
     return gtx.MoleculeRegressor(**KERNEL).fit(table.smiles, blanks)
 
 
-@pytest.fixture(scope="module")
-def bits(blanks: pd.DataFrame) -> pd.DataFrame:
-    return (blanks > blanks.median()).astype(float).where(blanks.notna())
-
-
-@pytest.fixture(scope="module")
-def classifier(table: pd.DataFrame, bits: pd.DataFrame) -> gtx.MoleculeClassifier:
-    return gtx.MoleculeClassifier(**KERNEL).fit(table.smiles, bits)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_blanks_of_every_kind_are_left_out(kind, table, blanks, regressor) -> None:
     y = KINDS[kind](blanks)
@@ -65,9 +55,10 @@ def test_blanks_of_every_kind_are_left_out(kind, table, blanks, regressor) -> No
 
 
 @pytest.mark.parametrize("kind", list(KINDS)[:3])
-def test_so_are_those_of_classes(kind, table, bits, classifier) -> None:
-    y, expected = KINDS[kind](bits), classifier
-    estimator = gtx.MoleculeClassifier(**KERNEL).fit(table.smiles, y)
+def test_so_are_those_of_classes(kind: str, table: pd.DataFrame, blanks: pd.DataFrame) -> None:
+    bits = (blanks > blanks.median()).astype(float).where(blanks.notna())
+    y = KINDS[kind](bits)
+    expected, estimator = (gtx.MoleculeClassifier(**KERNEL).fit(table.smiles, each) for each in (bits, y))
     np.testing.assert_allclose(estimator.predict_proba(table.smiles), expected.predict_proba(table.smiles))
     assert estimator.score(table.smiles, y) == pytest.approx(expected.score(table.smiles, bits))
     assert estimator.predictor_.task.columns.labels(1) == ("0", "1") and estimator.classes_.tolist() == [0, 1]

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gtx.tasks import BinaryClassification, Regression
+from gtx.tasks import BinaryClassification
 from gtx.training import TrainSettings
 from gtx.training_data import Dataset, DataSettings, load_training_table
-from gtx.workflow.benchmark import GTX, Fold, _summary, folds_of
+from gtx.workflow.benchmark import GTX, Fold, folds_of
 from tests.tables import molecules, write
 
 
@@ -46,18 +46,6 @@ def test_a_fold_scores_calibrated_probabilities(data: DataSettings, dataset: Dat
     fold = Fold(molecules, data, settings, tmp_path, {})
     predicted = fold.run()["predictions"][GTX]
     assert len(np.unique(predicted)) < len(predicted) / 2  # they are steps
-
-
-def test_scores_of_several_targets_are_not_averaged_across_units() -> None:
-    y = np.random.default_rng(0).normal(size=(30, 2))
-    worse = np.array([0.5, 0.1])  # half of a deviation off in one target, a tenth in the other
-    results = []
-    for factor in (1.0, 1000.0):
-        unit = np.array([1.0, factor])
-        guesses, evaluate = {"gtx": 1 - worse, "ridge": 0.6, "mean": 0.0}, Regression(["a", "b"]).objective.evaluate
-        scores = {name: evaluate(y * unit, y * share * unit) for name, share in guesses.items()}
-        results.append(_summary([{"scores": scores}, None], Regression(["a"])))
-    assert results[0] == results[1] == "1/2 splits; RMSE ÷ the mean's 0.300, best baseline 0.400"
 
 
 def test_the_model_of_a_test_fold_may_be_of_several_folds(data: DataSettings, dataset: Dataset, tmp_path) -> None:
