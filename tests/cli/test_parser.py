@@ -1,6 +1,7 @@
 """Options as they are read, what they ask of the data and of training, and what a wrong one says."""
 
 import re
+import sys
 from argparse import Namespace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from gtx.settings.tasks import TASKS
 from gtx.tasks import InferredTask, Regression, Task
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings
+from tests.tables import GOLDEN
 
 TRAIN = ["train", "data.csv", "--target-columns", "y", "--out", "run"]
 PAIRS = "--model-arguments"
@@ -103,6 +105,16 @@ def test_a_wrong_word_is_one_line_and_exit_2_before_any_table_is_read(words, lin
     assert main(words) == 2
     said = capsys.readouterr()
     assert said.err.startswith(f"gtx: {line}") and said.err.count("\n") == 1 and not said.out
+
+
+def test_without_what_a_command_needs_one_line_says_what_to_install(monkeypatch, capsys) -> None:
+    monkeypatch.delitem(sys.modules, "gtx.serve.app", raising=False)
+    tune = ["tune", "data.csv", "--target-columns=y", "--out=run"]
+    for words, module, name in (tune, "optuna", "Optuna"), (["serve", str(GOLDEN / "mix.gtx")], "fastapi", "fastapi"):
+        monkeypatch.setitem(sys.modules, module, None)
+        assert main(words) == 2 and not Path("run").exists()
+        install = f"gtx {words[0]} needs {name}: in the folder of gtx, pip install '.[{words[0]}]'"
+        assert capsys.readouterr().err == f"gtx: {install}\n"
 
 
 def test_words_may_stand_before_and_behind_options() -> None:

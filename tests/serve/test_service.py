@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import socket
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -503,13 +502,6 @@ def test_a_service_answers_what_is_under_way_when_it_is_told_to_end(capsys) -> N
 def listens(client: Client) -> bool:
     with socket.socket() as tried:
         return tried.connect_ex(("127.0.0.1", client.port)) == 0
-
-
-def test_without_the_extra_one_line_says_what_to_install(monkeypatch, capsys) -> None:
-    monkeypatch.delitem(sys.modules, "gtx.serve.app", raising=False)
-    monkeypatch.setitem(sys.modules, "fastapi", None)
-    assert main(["serve", MODEL]) == 2
-    assert capsys.readouterr().err == "gtx: gtx serve needs fastapi: in the folder of gtx, pip install '.[serve]'\n"
 
 
 def test_addresses_that_cannot_be_used(capsys) -> None:

@@ -3,7 +3,6 @@
 import math
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -316,10 +315,3 @@ def test_a_config_of_the_best_trial_trains(data: DataSettings, tmp_path, monkeyp
     capsys.readouterr()
     assert main([*words, "--trials=2"]) == 0
     assert "The study in study is finished: 2 complete" in capsys.readouterr().out
-
-
-def test_without_optuna_one_line_says_what_to_install(data: DataSettings, tmp_path, monkeypatch, capsys) -> None:
-    monkeypatch.setitem(sys.modules, "optuna", None)
-    assert main(["tune", data.data, "--target-columns", COLUMNS[1], "--out", str(tmp_path / "out")]) == 2
-    assert capsys.readouterr().err == "gtx: gtx tune needs Optuna: in the folder of gtx, pip install '.[tune]'\n"
-    assert not (tmp_path / "out").exists()
