@@ -39,22 +39,22 @@ def folder(tmp_path_factory) -> Path:
 
 
 def test_the_same_command_again_says_it_is_finished(folder: Path, capsys) -> None:
-    words = ["train", str(folder / "data.csv"), "--target-columns", "gap", "--units", "gap=eV"]
-    words += ["--out", str(folder / "run")]
-    assert main([*words, *TINY_TRAIN]) == 0
+    words = ["train", f"{folder}/data.csv", "--target-columns=gap", "--units", "gap=eV", f"--out={folder}/run"]
+    words += TINY_TRAIN
+    assert main(words) == 0
     assert "finished" in capsys.readouterr().out
     metrics = folder / "run" / "metrics.json"
     before = metrics.read_bytes()
     for damaged in (before[:100], b"[]", b"\xff", b'{"train": {"per_target": 3}}'):
         metrics.write_bytes(damaged)
-        assert main([*words, *TINY_TRAIN]) == 0 and metrics.read_bytes() == before  # scored anew
+        assert main(words) == 0 and metrics.read_bytes() == before  # scored anew
     capsys.readouterr()
-    assert main([*words, *TINY_TRAIN, "--lr", "0.01"]) == 2
+    assert main([*words, "--lr", "0.01"]) == 2
     error = capsys.readouterr().err
     assert error.startswith("gtx: ") and "settings.lr" in error and "Traceback" not in error
     old = folder / "run" / "cache" / "old.safetensors"
     old.touch()
-    assert main([*words, *TINY_TRAIN, "--epochs", "4", "--overwrite"]) == 0
+    assert main([*words, "--epochs", "4", "--overwrite"]) == 0
     assert not old.exists() and len(list(old.parent.iterdir())) == 1  # what was read is kept for the next time
 
 

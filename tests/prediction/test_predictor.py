@@ -2,7 +2,7 @@
 
 import math
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -185,23 +185,18 @@ def with_task(predictor: Predictor, members: Sequence[int] = (0, 1), **changes: 
 # --- Work on batches, in threads: in order, each with its share of torch's threads, which all get back.
 
 
-@pytest.fixture
-def threads() -> Iterator[None]:
-    """Torch has four."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(4)
-    yield
-    torch.set_num_threads(before)
-
-
-def test_predictions_do_not_depend_on_threads(predictor: Predictor, threads: None, monkeypatch) -> None:
+def test_predictions_do_not_depend_on_threads(predictor: Predictor, monkeypatch) -> None:
     """Nor do gradients appear: what is set for one thread is set in all."""
     monkeypatch.setitem(BATCHES, "cpu", (75_000, 2))
-    store = featurise(predictor.header.featuriser, SMILES, workers=0).store
-    several = predictor.predict_store(store)
-    assert torch.get_num_threads() == 4
-    torch.set_num_threads(1)
-    alone = predictor.predict_store(store)
+    store, before = featurise(predictor.header.featuriser, SMILES, workers=0).store, torch.get_num_threads()
+    try:
+        torch.set_num_threads(4)
+        several = predictor.predict_store(store)
+        assert torch.get_num_threads() == 4
+        torch.set_num_threads(1)
+        alone = predictor.predict_store(store)
+    finally:
+        torch.set_num_threads(before)
     assert len(store) > 8 and torch.tensor(several.mean).allclose(torch.tensor(alone.mean), rtol=1e-6, atol=1e-6)
     assert several.warnings == alone.warnings and not predictor.outputs(store).requires_grad
 

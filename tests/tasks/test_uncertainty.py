@@ -376,14 +376,6 @@ def test_adaptive_scores_are_those_of_the_likelier_classes_and_half_of_the_own()
     np.testing.assert_array_equal(unlikeliness(p, "smallest"), 1 - p)
 
 
-def test_too_few_rows_leave_probabilities_and_hold_all_classes() -> None:
-    task = BinaryClassification("y", calibration="isotonic", sets=True, classes=(("a", "b"),))
-    mean = np.linspace(0.1, 0.9, 5)[:, None]
-    fitted = task.calibrate(Predictions(mean=mean, warnings=[[]] * 5), np.array([[0.0], [0], [1], [1], [np.nan]]))
-    np.testing.assert_array_equal(fitted.answers.calibrate(mean), mean)
-    assert fitted.answers.set_texts(mean, 0).tolist() == ["a|b"] * 5
-
-
 # --- Evidence for classes, on data of which it is known where rows are.
 
 
