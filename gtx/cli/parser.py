@@ -156,7 +156,7 @@ def plain_value(text: str) -> Any:
 
     A text with an underscore, such as 1_6, is no number.
     """
-    for read in () if "_" in text else (json.loads, float):
+    for read in (json.loads,) if "_" in text else (json.loads, float):
         with suppress(ValueError):
             return read(text)
     value = yaml.load(text, yaml.BaseLoader)

@@ -485,7 +485,7 @@ def plural(number: int, noun: str) -> str:
 
 def percent(share: float) -> str:
     """Write a share in whole percent: 0% is none, and 100% is all; otherwise `<1%` or `>99%`."""
-    if 0 < share < 0.005:
+    if 0 < share <= 0.005:  # the half would be rounded to an even 0
         return "<1%"
     return ">99%" if 0.995 <= share < 1 else f"{share:.0%}"
 

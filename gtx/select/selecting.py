@@ -29,7 +29,7 @@ from torch import Tensor
 
 from gtx.base.errors import InputError, did_you_mean
 from gtx.data import MoleculeStore, featurise
-from gtx.data.rows import Row, RowLog, listed
+from gtx.data.rows import Row, RowLog, listed, percent
 from gtx.data.table_writer import Cell, TableWriter, find_unused_column_name, refuse_input_as_output
 from gtx.kernel import KernelRidge
 from gtx.prediction import Predictor
@@ -391,7 +391,7 @@ def _reason(goal: Goal, pick: Pick) -> str:
     if goal == "accuracy":
         gain = f"measuring it removes {pick.gain:.2%} of the variance over the library"
     else:
-        gain = f"{pick.gain:.0%} chance to be better than the best measured value"
+        gain = f"{percent(pick.gain)} chance to be better than the best measured value"
     return f"{gain}; uncertainty {pick.deviation:.0%} of the target's spread"
 
 

@@ -57,7 +57,7 @@ class FractionColumns(Columns):
         named = f"the {len(self.targets)} fractions from {self.targets[0]!r} to {self.targets[-1]!r}"
         if np.isnan(y).any():
             blank = self.targets[int(np.isnan(y).argmax())]
-            return f"{named} are incomplete: {blank!r} is blank; write 0 for nothing, or leave all of them blank"
+            return f"{named} are incomplete: {blank!r} has no value; write 0 for nothing, or leave all of them blank"
         total = f"{named} add up to {y.sum():g}, not to 1"
         return total if self.normalise else f"{total}; --normalise divides each by that"
 

@@ -41,7 +41,8 @@ def test_unusable_input_is_one_line_and_exit_2(capsys, monkeypatch) -> None:
 
 
 def test_where_molecules_cannot_be_drawn_the_numbers_come_and_one_line(tmp_path, undrawable: None, capsys) -> None:
-    assert main(["explain", MODEL, "CCO", "--draws", "5", "--out", str(tmp_path / "figure.svg")]) == 2
+    assert main(["explain", MODEL, "C[Si](C)(C)C", "--draws", "5", "--out", str(tmp_path / "figure.svg")]) == 2
     said = capsys.readouterr()
     assert said.err.startswith("gtx: RDKit cannot draw molecules on this machine: ") and said.err.count("\n") == 1
     assert "libxrender1" in said.err and "change less" in said.out and list(tmp_path.iterdir()) == []
+    assert "not seen in training: element Si" in said.out

@@ -43,7 +43,7 @@ def test_pairs() -> None:
             ["channels=010", "at=1:30", "rate=.5", "steps=[010, a]"],
             {"channels": 10, "at": "1:30", "rate": 0.5, "steps": [10, "a"]},
         ),
-        (["channels=1_6", "steps=[1_6]"], {"channels": "1_6", "steps": ["1_6"]}),
+        (["channels=1_6", "steps=[1_6]", 'a=["1", "b_1"]'], {"channels": "1_6", "steps": ["1_6"], "a": ["1", "b_1"]}),
         (["save_dir=s3://logs/a=b", "on=2026-01-01"], {"save_dir": "s3://logs/a=b", "on": "2026-01-01"}),
         (["layers=2", PAIRS, "channels=16"], {"channels": 16, "layers": 2}),
     ):

@@ -35,7 +35,7 @@ def test_a_message_is_one_printable_line_of_bounded_length():
 
 
 @pytest.mark.parametrize(
-    ("share", "text"), [(0, "0%"), (0.004, "<1%"), (0.006, "1%"), (0.994, "99%"), (0.996, ">99%"), (1, "100%")]
+    ("share", "text"), [(0, "0%"), (0.005, "<1%"), (0.006, "1%"), (0.994, "99%"), (0.996, ">99%"), (1, "100%")]
 )
 def test_only_all_is_the_whole_and_only_none_is_nothing(share: float, text: str) -> None:
     assert percent(share) == text

@@ -418,7 +418,7 @@ def test_rows_that_are_no_shares_are_errors(normalise: bool, wrong: list[int]) -
     assert known.tolist() == [i + 1 not in (*wrong, 3) for i in range(len(rows))]
     np.testing.assert_allclose(y[known].sum(1), 1)
     assert row_log.errors[5] == 'row 5, column "b", value "-0.1": is not a number of 0 or more, nor blank'
-    assert "'b' is blank; write 0 for nothing" in row_log.errors[4]
+    assert "'b' has no value; write 0 for nothing" in row_log.errors[4]
     if not normalise:
         assert row_log.errors[2].endswith("add up to 10, not to 1; --normalise divides each by that")
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gtx.tasks import BinaryClassification
+from gtx.tasks import BinaryClassification, Regression
 from gtx.training import TrainSettings
 from gtx.training_data import Dataset, DataSettings, load_training_table
-from gtx.workflow.benchmark import GTX, Fold, folds_of
+from gtx.workflow.benchmark import GTX, Fold, _summary, folds_of
 from tests.tables import molecules, write
 
 
@@ -56,3 +56,12 @@ def test_the_model_of_a_test_fold_may_be_of_several_folds(data: DataSettings, da
     result = fold.run()
     assert result["rows"] == {"train": len(dataset.with_labels) - len(split["test"]), "test": len(split["test"])}
     assert result["scores"][GTX]["per_target"].keys() == result["scores"]["mean"]["per_target"].keys()
+
+
+def test_errors_in_different_units_are_summed_up_as_shares_of_those_of_the_mean() -> None:
+    y, evaluate, found = np.random.default_rng(0).normal(size=(30, 2)), Regression(["a", "b"]).objective.evaluate, []
+    guesses = {"gtx": y * [0.5, 0.9], "ridge": y * 0.6, "mean": np.zeros_like(y)}
+    for unit in (1.0, np.array([1.0, 1000.0])):
+        scores = {name: evaluate(y * unit, guess * unit) for name, guess in guesses.items()}
+        found.append(_summary([{"scores": scores}, None], Regression(["a"])))
+    assert found == ["1/2 splits; RMSE ÷ the mean's 0.300, best baseline 0.400"] * 2

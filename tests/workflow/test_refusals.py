@@ -55,6 +55,7 @@ def model(name: str, **arguments: object) -> dict[str, Any]:
         ({"smiles_column": "gap"}, {}, "holds the molecules"),
         ({"task": BinaryClassification(["gap", "dipole"])}, {}, "classification needs exactly two"),
         ({"on_error": "fail"}, {}, "row 8, "),
+        ({"on_error": "ignore"}, {}, "on_error.*'report' or 'fail'"),
         ({"weight_column": "gap"}, {}, "'gap' is a target"),
         ({"weight_column": "v"}, {}, "there is no column 'v'"),
         ({"task": Regression("gap", relation_column="nothing")}, {}, "there is no column 'nothing'"),
