@@ -400,7 +400,7 @@ class Search:
             dataset = load_training_table(data, cache=self.out / "cache")
             require_numeric(dataset.task, PURPOSE)
             if not len(dataset.split["val"]):
-                raise InputError("no rows validate, and a trial is scored by these: call some rows val, or give --val")
+                raise InputError("no rows validate, and a trial is scored by these: call some rows val, or give `val`")
             self.tables[key] = dataset
         return self.tables[key]
 
