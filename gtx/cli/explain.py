@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from gtx.base.errors import InputError
+from gtx.cli import importing
 from gtx.cli.parser import options_of
 from gtx.cli.predict import check_order
 from gtx.cli.printing import say
@@ -79,11 +80,12 @@ OPTIONS = options_of(ExplainOptions, "options")
 
 def run(arguments: Namespace) -> int:
     """Explain, print the numbers, write the figure, which a machine may be unable to draw."""
-    from gtx.explain import compute_attribution, explain_prediction
-    from gtx.explain.explanation import check_figure_name
-    from gtx.models.catalogue import CLOSED_FORM_MODELS
-    from gtx.prediction import load_predictor
-    from gtx.prediction.domain import neighbour_lines
+    with importing():
+        from gtx.explain import compute_attribution, explain_prediction
+        from gtx.explain.explanation import check_figure_name
+        from gtx.models.catalogue import CLOSED_FORM_MODELS
+        from gtx.prediction import load_predictor
+        from gtx.prediction.domain import neighbour_lines
 
     check_order(arguments.model, arguments.smiles[0])
     check_figure_name(arguments.out)

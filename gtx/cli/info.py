@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from dataclasses import dataclass
 
+from gtx.cli import importing
 from gtx.cli.parser import options_of
 from gtx.cli.printing import cell, console
 from gtx.settings import word
@@ -35,14 +36,14 @@ OPTIONS = options_of(InfoOptions, "options")
 
 def run(arguments: Namespace) -> int:
     """Print the header of a model file."""
-    from rich.table import Table
+    with importing():
+        from rich.table import Table
 
-    from gtx.cli.printing import MOST, metric_lines
-    from gtx.data.rows import listed
-    from gtx.prediction.foundation import FOUNDATION_MODEL, read_model_card
-    from gtx.prediction.model_file import read_model
-    from gtx.report.kinds import in_unit
-    from gtx.tasks.numeric import is_numeric
+        from gtx.cli.printing import MOST, metric_lines
+        from gtx.data.rows import in_unit, listed
+        from gtx.prediction.foundation import FOUNDATION_MODEL, read_model_card
+        from gtx.prediction.model_file import read_model
+        from gtx.tasks.numeric import is_numeric
 
     members, header, kernel_member = read_model(arguments.model)
     weights = sum(p.numel() for p in members[0].parameters())

@@ -483,6 +483,11 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def in_unit(unit: str) -> str:
+    """Write ` (unit)`, or nothing without one."""
+    return f" ({unit})" if unit else ""
+
+
 def percent(share: float) -> str:
     """Write a share in whole percent: 0% is none, and 100% is all; otherwise `<1%` or `>99%`."""
     if 0 < share <= 0.005:  # the half would be rounded to an even 0

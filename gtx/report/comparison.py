@@ -13,8 +13,8 @@ from matplotlib.ticker import MaxNLocator
 from scipy import stats
 
 from gtx.base.files import atomic_file
+from gtx.data.rows import in_unit
 from gtx.report.gallery import COLOURS, INK, STYLE
-from gtx.report.kinds import in_unit
 
 # --- A picture of a comparison: scores split by split, and the differences with their intervals.
 

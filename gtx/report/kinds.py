@@ -58,11 +58,6 @@ def signed(value: float) -> str:
     return f"+{number(value)}" if value > 0 else number(value)
 
 
-def in_unit(unit: str) -> str:
-    """` (unit)`, or nothing without one."""
-    return f" ({unit})" if unit else ""
-
-
 def sentence(text: str) -> str:
     """With a capital letter and a full stop, as a user's text may lack them."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?', '!')) else '.'}"

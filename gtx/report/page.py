@@ -14,10 +14,10 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from gtx.base.files import flat, write_text
-from gtx.data.rows import plural
+from gtx.data.rows import in_unit, plural
 from gtx.report.context import NumericReport, RunReport
 from gtx.report.gallery import Gallery
-from gtx.report.kinds import in_unit, number, score, sentence, signed, titles
+from gtx.report.kinds import number, score, sentence, signed, titles
 from gtx.report.panels import (
     LOSS,
     MOST_PICTURED,

@@ -14,10 +14,10 @@ from scipy.stats import binned_statistic
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import confusion_matrix, precision_recall_curve, roc_curve
 
-from gtx.data.rows import percent, plural
+from gtx.data.rows import in_unit, percent, plural
 from gtx.report.context import Attainable, NumericReport, RunReport
 from gtx.report.gallery import COLOURS, FAINT, INK, LETTERS, SMALL, Gallery, figure_of
-from gtx.report.kinds import PARTS, in_unit, number, score, sentence, signed, titles
+from gtx.report.kinds import PARTS, number, score, sentence, signed, titles
 from gtx.tasks.uncertainty import LEVEL
 
 MOST_PICTURED = 12
