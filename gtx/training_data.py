@@ -87,6 +87,7 @@ class DataSettings(SplitSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        RowLog(self.on_error)  # refuses another word
         if self.smiles_column and self.featuriser.components:
             several = " ".join(self.featuriser.components)
             raise InputError(f"`smiles_column` {self.smiles_column} and `smiles_columns` {several}: give one of them")

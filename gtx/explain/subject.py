@@ -90,9 +90,8 @@ def open_subject(
             notes.insert(0, f"network {member} of {members}: {together}")
         if kernel_member is not None:
             share = float(kernel_member.share[column])
-            blend = (
-                f"the model predicts {whole:.4g}, a blend of {percent(1 - share)} network and {percent(share)} kernel"
-            )
+            shares = f"{percent(1 - share)} network and {percent(share)} kernel"
+            blend = f"the model predicts {whole:.4g}, a blend of {shares}"
     return Subject(
         model=model,
         store=with_embeddings(done.store, parts[0].foundation) if parts else done.store,
