@@ -211,8 +211,6 @@ class MoleculeStore:
             ValueError: the index is no list of whole numbers.
         """
         index = self._index(slice(None) if index is None else index)
-        if index.device.type == "cpu" and len(absent := index[(index < 0) | (index >= len(self))]):
-            raise IndexError(f"expected molecules from 0 to {len(self) - 1}, got {int(absent[0])}")
         count, atoms, bonds = len(index), self._counts("atom", index), self._counts("bond", index)
         ptr, bond_ptr = _offsets(atoms), _offsets(bonds)
         tensors = {name: widen(values) for name, values in self._rows(index).items()}
@@ -261,6 +259,8 @@ class MoleculeStore:
         index = torch.as_tensor(index, device=self.device)
         if index.dim() != 1 or (index.numel() and (index.is_floating_point() or index.dtype == torch.bool)):
             raise ValueError(f"expected indices of molecules, int64 [B], got {index.dtype} {list(index.shape)}")
+        if index.device.type == "cpu" and len(absent := index[(index < 0) | (index >= len(self))]):
+            raise IndexError(f"expected molecules from 0 to {len(self) - 1}, got {int(absent[0])}")
         return index.long()
 
     def _counts(self, level: str, index: Tensor) -> Tensor:

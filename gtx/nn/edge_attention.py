@@ -244,10 +244,10 @@ class EdgeAttention(MessagePassing):
             edge_attr = edge_attr[:, None]
         self._check(source, target, edge_index, edge_attr)
         if self.edge_dim == -1 and edge_attr is not None:
-            self.edge_dim = edge_attr.size(1)
             for linear in (self.lin_edge_bias, self.lin_edge_key, self.lin_edge_value):
                 if isinstance(linear, Linear):
                     linear(edge_attr[:0])  # a first call, which makes its weights
+            self.edge_dim = edge_attr.size(1)
         if size is not None and tuple(size) != (len(source), len(target)):
             raise ValueError(
                 f"expected x of {size[0]} senders and {size[1]} receivers, got {len(source)} and {len(target)}"
@@ -298,7 +298,7 @@ class EdgeAttention(MessagePassing):
         edges = ProjectedEdgeFeatures(
             edge_attr,
             None if bias is None or linear else bias(edge_attr),
-            bias.get_parameter("weight") if bias is not None and linear else None,
+            bias.weight if isinstance(bias, Linear) and linear else None,
             self._per_head(self.lin_edge_key),
             self._per_head(self.lin_edge_value),
             self.state_value,

@@ -1,5 +1,6 @@
 """The store of molecules, and how it is filled."""
 
+import itertools
 import pickle
 from dataclasses import replace
 
@@ -96,9 +97,9 @@ def test_an_index_is_a_list_of_whole_numbers_of_molecules_that_are_there(molecul
         for use in molecules.batch, molecules.subset:
             with pytest.raises(ValueError, match=r"expected indices of molecules, int64 \[B\], got torch"):
                 use(np.array(index))
-    for wrong in (9, -1):
+    for wrong, use in itertools.product((9, -1), (molecules.batch, molecules.subset)):
         with pytest.raises(IndexError, match=f"expected molecules from 0 to 8, got {wrong}"):
-            molecules.batch([0, wrong, 2])
+            use([0, wrong, 2])
     assert len(molecules.subset([])) == len(molecules.batch([]).row) == len(molecules.batch(slice(3, 1)).row) == 0
     assert molecules.batch(slice(2, None, 3)).row.tolist() == [2, 5, 8] and len(molecules.subset(slice(-2, None))) == 2
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.func import functional_call
 from torch_geometric.explain import AttentionExplainer, Explainer
 from torch_geometric.nn import GATConv, TransformerConv
 from torch_geometric.utils import to_edge_index, to_torch_coo_tensor
@@ -68,7 +69,14 @@ def test_widths_may_be_left_to_the_first_batch() -> None:
         layer(source, torch.tensor([[0, 4], [1, 1]]))
     graph, e = CompleteGraph.from_ptr(torch.tensor([0, 2, 5])), torch.randn(13, 6)
     torch.testing.assert_close(layer(source, graph, e), layer(source, graph.edge_index, e))
+    others = {name: 2 * weight.detach() for name, weight in layer.named_parameters()}  # no parameters themselves
+    torch.testing.assert_close(*(functional_call(layer, others, (source, g, e)) for g in (graph, graph.edge_index)))
     assert layer.edge_dim == layer.lin_edge_key.in_channels == 6
+    other = EdgeAttention(7, 4, 2, edge_dim=-1, edge_key=True, edge_value=True)
+    other.load_state_dict(layer.state_dict())
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):  # and is not learned
+        other(source, graph, e[:, :5])
+    torch.testing.assert_close(other(source, graph, e), layer(source, graph, e))
     meta = torch.device("meta")  # shapes alone
     assert EdgeAttention(7, 4).to(meta)(source.to(meta), torch.tensor([[0], [1]]).to(meta)).shape == (5, 4)
 
