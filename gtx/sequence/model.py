@@ -349,7 +349,7 @@ def beam_search(
         if step == limit:  # places without an ended sequence get unfinished prefixes, the likeliest first
             for source, *prefixes in zip(sources, tokens, total, rank(total, limit), strict=True):
                 rest = zip(*(part.tolist() for part in prefixes), strict=True)
-                cut = [GeneratedSequence(row, log_p, False, score) for row, log_p, score in rest if log_p > -torch.inf]
+                cut = [GeneratedSequence(row, log_p, False, score) for row, log_p, score in rest if log_p != -torch.inf]
                 free = width - len(sequences[source])
                 sequences[source] += sorted(cut, key=lambda one: -one.score)[:free]
             break
@@ -360,7 +360,7 @@ def beam_search(
         hope = rank(total[:, 0], limit + 1)
         ended = [sequences[source] for source in sources.tolist()]
         worst = [each[-1].score if len(each) == width else -torch.inf for each in ended]
-        going = (hope > hope.new_tensor(worst)).nonzero().squeeze(1)
+        going = (~(hope <= hope.new_tensor(worst))).nonzero().squeeze(1)  # NaN goes on to the limit
         state.select((parent + torch.arange(A, device=device)[:, None] * k)[going].flatten())
         sources, total, tokens, last = sources[going], total[going], tokens[going], token[going].flatten()
     return sequences

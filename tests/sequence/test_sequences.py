@@ -1,5 +1,6 @@
 """Sequences: tokens, vocabularies, decoding, training."""
 
+import math
 from dataclasses import replace
 from itertools import combinations_with_replacement, product
 from pathlib import Path
@@ -189,6 +190,14 @@ def test_what_the_limit_cuts_off_says_so() -> None:
         for one in found:
             assert not one.ended
             check(table, source, one)
+
+
+def test_a_model_without_numbers_writes_up_to_the_limit() -> None:
+    table = Table()
+    table.logits[0] = torch.nan
+    for found in (greedy_search(table, EVERY, LIMIT), [best[0] for best in beam_search(table, EVERY, LIMIT, 2)]):
+        assert len(found) == 3 and math.isnan(found[0].log_probability) and not found[0].ended
+        assert len(found[0].tokens) == LIMIT and not math.isnan(found[1].log_probability)
 
 
 def test_a_beam_without_width_is_refused_and_no_source_has_no_sequence() -> None:
