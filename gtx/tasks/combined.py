@@ -154,15 +154,14 @@ class InferredTask:
             numbers = options.get("relation_column") is not None
             classes = not numbers and all([column.has_two_classes() for column in self._columns(files)])
             name = BinaryClassification.name if classes else Regression.name
+            values = [option for option, value in options.items() if value is not None]
+            check_options(name, values, f"leave it out, or say with --task that it is not {name}")
         else:
             columns = ClassColumns(self.targets, LEVELS[self.level])
             labels = [columns.classes_of(each, files[0].cells(each)) for each in self.targets]
             name = (BinaryClassification if all(len(own) == 2 for own in labels) else MulticlassClassification).name
             if name == MulticlassClassification.name and options.get("positive") is not None:
                 raise InputError(f"positive: expected targets of two classes, got {list_labels(max(labels, key=len))}")
-        if self.level == "molecule":
-            values = [option for option, value in options.items() if value is not None]
-            check_options(name, values, f"leave it out, or say with --task that it is not {name}")
         return make_task(name, self.targets, options, self.level).infer_from_table(files)
 
     def remarks(self, files: Sequence[InputFile]) -> list[str]:
@@ -181,7 +180,8 @@ class InferredTask:
         return [line for line in lines if line is not None]
 
     def _columns(self, files: Sequence[InputFile]) -> list[TargetColumn]:
-        return [TargetColumn(name, files[0].cells(name)) for name in self.targets]
+        columns = [TargetColumn(name, files[0].cells(name)) for name in self.targets]
+        return [column for column in columns if column.counts] or columns  # a blank one is refused, whatever the task
 
 
 def make_task(name: str, targets: Sequence[str], options: Mapping[str, Any], level: LevelName | None = None) -> Any:

@@ -28,6 +28,7 @@ from gtx.prediction.streaming import answer_rows, record_answer
 from gtx.report.context import ENOUGH, Attainable, RunReport
 from gtx.tasks import Answers, NumericTask, Predictions, Regression, Task
 from gtx.tasks.classification import ClassTask
+from gtx.tasks.metrics import with_bounds
 from gtx.tasks.numeric import is_numeric
 from gtx.training import TrainSettings
 from gtx.training.fitting import networks_at_a_time
@@ -126,10 +127,9 @@ def data_lines(dataset: Dataset, features: FeatureColumns = NO_FEATURES) -> list
     sizes = ", ".join(f"{number} {part}" for part, number in dataset.sizes.items())
     lines.append(f"{dataset.task.name}; split {dataset.split_summary}: {sizes}")
     if (bounds := dataset.store.bounds) is not None:
-        bound = (~bounds.isnan()).unflatten(1, (2, -1)).any(1).numpy()
-        known = bound | ~np.isnan(dataset.y[:, : bound.shape[1]])
-        parts = {part: dataset.split[part] for part in dataset.sizes}
-        shares = (f"{bound[rows].sum()} of {known[rows].sum()} {part}" for part, rows in parts.items())
+        y, side = with_bounds(torch.from_numpy(dataset.y), bounds)
+        parts = ((part, dataset.split[part]) for part in dataset.sizes)
+        shares = (f"{(side[rows] != 0).sum()} of {(~y[rows].isnan()).sum()} {part}" for part, rows in parts)
         lines.append(f"values that are bounds: {', '.join(shares)}")
     lines += dataset.remarks
     counts = dataset.counts
@@ -168,8 +168,8 @@ def data_lines(dataset: Dataset, features: FeatureColumns = NO_FEATURES) -> list
 def constant_lines(dataset: Dataset, features: FeatureColumns) -> list[str]:
     """Return a warning for each target and each feature column that does not vary in the training rows."""
     train, lines = dataset.train, []
-    for task in getattr(dataset.task, "tasks", (dataset.task,)) if train.bounds is None else ():
-        y = task.objective.level.targets(train) if isinstance(task, NumericTask) else torch.zeros(0, 0)
+    for task in (each for each in getattr(dataset.task, "tasks", (dataset.task,)) if isinstance(each, NumericTask)):
+        y, _ = with_bounds(task.objective.level.targets(train), train.bounds if task.level == "molecule" else None)
         for t, (name, values) in enumerate(zip(task.targets, y.T, strict=False)):  # means of lists may follow
             if len(known := values[~values.isnan()].unique()) == 1:
                 value = task.columns.labels(t)[int(known)] if isinstance(task, ClassTask) else f"{float(known):.6g}"

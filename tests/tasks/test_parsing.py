@@ -83,6 +83,8 @@ def test_hopeless_targets_are_refused():
     ):
         with pytest.raises(InputError, match=message):
             settled(task, *zip(cells, "0111", strict=False))
+    with pytest.raises(InputError, match="'z' is blank in all of the 2 rows; classes were expected"):
+        settled(INFERRED, *column("yes", "no"))
 
 
 def test_two_labels_of_any_kind_are_two_classes():

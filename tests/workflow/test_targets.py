@@ -164,10 +164,12 @@ def test_what_does_not_vary_in_training_is_told(tmp_path) -> None:
 
 def test_bounds_are_counted_in_each_part(tmp_path) -> None:
     parts, smiles = ("train", "val", "test"), molecules(24).smiles
-    rows = [[text, i if i % 4 else f">{i}", parts[i % 3]] for i, text in enumerate(smiles)]
-    task = Regression(("y",), censored=True)
-    dataset = load(tmp_path / "data.csv", rows, ["smiles", "y", "part"], task=task, split_column="part")
-    assert "values that are bounds: 2 of 8 train, 2 of 8 val, 2 of 8 test" in data_lines(dataset)
+    rows = [[text, i if i % 4 else f">{i}", 2.5, parts[i % 3]] for i, text in enumerate(smiles)]
+    task = Regression(("y", "same"), censored=True)
+    dataset = load(tmp_path / "data.csv", rows, ["smiles", "y", "same", "part"], task=task, split_column="part")
+    assert "values that are bounds: 2 of 16 train, 2 of 16 val, 2 of 16 test" in data_lines(dataset)
+    told = "warning: same is 2.5 in every training row with a value: nothing can be learned"
+    assert constant_lines(dataset, FeatureColumns()) == [told]
 
 
 def test_values_far_from_the_others_are_told(tmp_path) -> None:
