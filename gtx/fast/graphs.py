@@ -129,9 +129,8 @@ _ATOMS_AND_BONDS = int(Chem.PropertyPickleOptions.NoConformers)  # no properties
 _HEADER = struct.pack("<4I", 0xDEADBEEF, 0, *VERSION)
 _N, _START = 20, 30  # where the numbers of atoms and bonds are, and the atoms themselves
 _BEGIN_BOND, _BEGIN_RINGS = 11, 66
-_CHARGE, _TAG, _HYBRIDISATION, _EXPLICIT, _VALENCE, _IMPLICIT, _RADICAL = range(
-    1, 8
-)  # fields of atoms; hydrogens are of two
+# fields of atoms; hydrogens are explicit or implicit
+_CHARGE, _TAG, _HYBRIDISATION, _EXPLICIT, _VALENCE, _IMPLICIT, _RADICAL = range(1, 8)
 _FLAG_AROMATIC, _FLAG_NO_IMPLICIT = 1 << 6, 1 << 5  # of atoms; the first also of bonds
 _FLAG_CONJUGATED, _FLAG_TYPE, _FLAG_DIRECTION, _FLAG_STEREO = 1 << 5, 1 << 3, 1 << 2, 1 << 1  # of bonds
 _BOND_FLAGS = _FLAG_AROMATIC | _FLAG_CONJUGATED | _FLAG_TYPE | _FLAG_DIRECTION | _FLAG_STEREO

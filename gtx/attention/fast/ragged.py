@@ -324,13 +324,14 @@ def _outputs(make: Callable, q: Tensor, v: Tensor, features: Tensor | None, coll
 
 def _gradients(make: Callable, tensors: Sequence[Tensor | None], wanted: Sequence[bool]) -> list[Tensor]:
     """Contiguous, but that of the bias, which lies head by head; `[0]` for what is not there or not wanted."""
-    here = (True, True, True, *wanted)
+    bias = tensors[3]
+    by_head = (*tensors[:3], None if bias is None else bias.T, *tensors[4:])
     grads = [
         make(x.shape, dtype=x.dtype, device=x.device) if x is not None and needed else require(tensors[0]).new_zeros(0)
-        for x, needed in zip(tensors, here, strict=True)
+        for x, needed in zip(by_head, (True, True, True, *wanted), strict=True)
     ]
-    if tensors[3] is not None and wanted[0]:
-        grads[3] = make(tensors[3].T.shape, dtype=tensors[3].dtype, device=tensors[3].device).T
+    if bias is not None and wanted[0]:
+        grads[3] = grads[3].T
     return grads
 
 
