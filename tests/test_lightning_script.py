@@ -132,6 +132,8 @@ def test_what_lightning_would_say_cryptically(table: Path, monkeypatch) -> None:
     without = MoleculeDataModule(data.task, data.train, data.val)
     with pytest.raises(gtx.InputError, match=r"expected a data module of MoleculeDataModule\.from_table"):
         TrainingModule.from_data(without)
+    with pytest.raises(gtx.InputError, match="keep_by: expected one of rmse, mae, r2, loss for regression, got 'rsme'"):
+        TrainingModule(module.model, module.task, TrainSettings(keep_by="rsme"))
     with pytest.raises(gtx.InputError, match="give the Trainer max_epochs or max_steps"):
         Trainer(max_epochs=-1, max_time="00:00:00:01", **QUIET).fit(module, data)
     for call in (Trainer(**QUIET).test, Trainer(**QUIET).predict):

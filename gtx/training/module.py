@@ -24,7 +24,7 @@ from gtx.nn import MoleculeModel
 from gtx.settings.training import TrainSettings
 from gtx.tasks import Predictions, Task
 from gtx.training.data import MoleculeDataModule, data_module
-from gtx.training.optimise import adamw, adapt_to_device, freeze, validation_scorer, warmup_cosine
+from gtx.training.optimise import adamw, adapt_to_device, check_selection, freeze, validation_scorer, warmup_cosine
 from gtx.training.run import readable
 
 
@@ -64,6 +64,7 @@ class TrainingModule(LightningModule):
         self._outputs: dict[str, list[Tensor]] = {}  # of the rows of each level, by part
         self._scorers: dict[str, Callable[..., dict[str, float]]] = {}
         freeze(model, self.settings.rates or {}, self.settings.head_first)
+        check_selection(task, self.settings.keep_by, validated=True)
 
     @classmethod
     def from_data(cls, data: MoleculeDataModule, model: str = "standard", **arguments: Any) -> Self:
