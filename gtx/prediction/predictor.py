@@ -463,7 +463,7 @@ class Predictor:
             except torch.OutOfMemoryError as error:
                 if self._parts >= len(rows):
                     raise InputError(
-                        f"out of memory on {self.device} with a single molecule: lower --max-atoms"
+                        f"out of memory on {self.device} with a single molecule: lower `max_atoms`"
                     ) from error
             torch.cuda.empty_cache()  # after the handler: the traceback keeps the tensors of the batch alive
             if self._parts == 1:

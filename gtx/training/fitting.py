@@ -432,7 +432,7 @@ def affordable_budget(module: TrainingModule, data: MoleculeDataModule) -> int:
         if work >= last:
             raise InputError(
                 f"the memory of {module.device} does not hold one training step of the largest molecule, of "
-                f"{int(examples.sizes.max())} atoms: take a smaller model, or leave large molecules out by --max-atoms"
+                f"{int(examples.sizes.max())} atoms: take a smaller model, or leave large molecules out by `max_atoms`"
             )
         with suppress(torch.OutOfMemoryError):  # after the block the error refers to no tensor any more
             try_step(module, partial(data.shaped.get("train", examples).batch, rows.to(module.device)))

@@ -89,7 +89,7 @@ def test_memory_that_runs_out_makes_batches_smaller_and_says_so_once(predictor: 
     lines = [record.getMessage() for record in caplog.records]
     assert lines == ["out of memory on cpu: predicting in smaller batches"]
     room = 0
-    with pytest.raises(InputError, match="out of memory on cpu with a single molecule: lower --max-atoms"):
+    with pytest.raises(InputError, match="out of memory on cpu with a single molecule: lower `max_atoms`"):
         predictor.predict(smiles)
 
 
