@@ -63,11 +63,10 @@ def read_numbers(y: np.ndarray, task: NumericTask) -> tuple[np.ndarray, np.ndarr
     for index in np.argwhere(np.isinf(numbers)).tolist()[:1]:
         row, t = (*index, 0)[:2]
         where = f"row {row}" + (f", column {t}" if y.ndim > 1 else "")
-        value = printable(repr(y[tuple(index)]))
         cell = cells[t][row]
-        complaint = task.columns.complaint(t, cell)
+        complaint = task.columns.complaint(t, cell).replace("--censored", "task_options={'censored': True}")
         advice = comma_advice([cell]) if complaint == NO_NUMBER else f": it {complaint}"
-        place = f"y must be numbers: {where}, counted from 0, holds {value}{advice}"
+        place = f"y must be numbers: {where}, counted from 0, holds {printable(repr(y[tuple(index)]))}{advice}"
         raise InputError(f"{place}; for classes there is MoleculeClassifier")
     return numbers, task.columns.bounds_in(cells)
 
