@@ -247,7 +247,7 @@ def test_blanks_count_as_the_mean_and_are_told(tmp_path) -> None:
 def test_going_on_keeps_the_columns_and_the_foundation_takes_new_ones(file, predictor, tmp_path) -> None:
     data = DataSettings(str(file), TARGETS, workers=0, featuriser=PLAIN)
     settings, model = replace(TrainSettings(**LEARNS), epochs=1, model_arguments={}), file.parent / "run" / "model.gtx"
-    options = "--feature-columns, --atom-feature-columns, --bond-feature-columns"
+    options = "`feature_columns`, `atom_feature_columns`, `bond_feature_columns`"
     other = replace(data, features=FeatureColumns(("yb",)), target_columns=("ya",))
     with pytest.raises(InputError, match=f"of {options} it has temperature, ph, shift, order"):
         train_model(other, settings, tmp_path / "run", start=model)
