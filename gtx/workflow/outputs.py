@@ -178,8 +178,14 @@ def constant_lines(dataset: Dataset, features: FeatureColumns) -> list[str]:
         scaler, known = ClippedStandardScaler(1), column[np.isfinite(column)]
         scaler.observe(torch.from_numpy(known)[:, None])
         if len(known) and not scaler.scale:
-            span = f"warning: {name} is {known.min():.9g} to {known.max():.9g} in the training rows, read as constant"
-            lines.append(f"{span}: of large numbers that differ little, such as times, subtract the first")
+            low, high = float(known.min()), float(known.max())
+            span = f"{low:.9g}" + ("" if low == high else f" to {high:.9g}")
+            large = (
+                ": of large numbers that differ little, such as times, subtract the first"
+                if max(high, -low) > 1e6
+                else ""
+            )
+            lines.append(f"warning: {name} is {span} in the training rows, read as constant{large}")
     return lines
 
 
