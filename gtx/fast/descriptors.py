@@ -150,6 +150,7 @@ class Rules(NamedTuple):
 
 _QUERIES: dict[str, int] = {}
 """The different atoms of all rules, as SMARTS, by their places."""
+_LEFT = -1  # the code of an atom that is left to RDKit
 _FITS: dict[int, list[bool]] = {}
 """Whether an atom with these codes fits each of the queries."""
 
@@ -172,12 +173,17 @@ class Surroundings(NamedTuple):
 
     @classmethod
     def of(cls, graphs: Graphs, mols: Sequence[Chem.Mol]) -> Self:
-        """Describe the atoms of molecules; RDKit is asked about one atom of each kind that no molecule had before."""
+        """Describe the atoms of molecules; RDKit is asked about one atom of each kind that no molecule had before.
+
+        Atoms of molecules that are left to RDKit fit nothing: a SMARTS counts hydrogen atoms, which no code does.
+        """
         near = graphs.bonds[graphs.near_bonds]
         chain = (near[:, TYPE] == SINGLE) & (near[:, IN_RING] == NO)
         codes = graphs.atoms[:, [ELEMENT, AROMATIC, CHARGE, HYDROGENS, DEGREE]].astype(np.int64) @ 256 ** np.arange(5)
-        kinds, first, kind = np.unique(codes, return_index=True, return_inverse=True)
         owner = graphs.atom_owner
+        codes[unsupported(graphs)[owner]] = _LEFT
+        kinds, first, kind = np.unique(codes, return_index=True, return_inverse=True)
+        _FITS.setdefault(_LEFT, [False] * len(_QUERIES))
         for code, i in zip(kinds.tolist(), first.tolist(), strict=True):
             if code not in _FITS:
                 atom = mols[owner[i]].GetAtomWithIdx(i - int(graphs.atom_ptr[owner[i]]))
